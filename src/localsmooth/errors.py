@@ -1,0 +1,29 @@
+"""Errors that name what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+__all__ = ["InvalidInputError", "LocalsmoothError"]
+
+
+class LocalsmoothError(Exception):
+    """Base class of every error that the package raises on purpose."""
+
+
+class InvalidInputError(LocalsmoothError, ValueError):
+    """An argument cannot be used.
+
+    Parameters
+    ----------
+    field
+        Name of the argument or configuration key at fault.
+    problem
+        What is wrong with it, with the offending value where it is short.
+    remedy
+        What to pass instead.
+    """
+
+    def __init__(self, field: str, problem: str, remedy: str) -> None:
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{field}: {problem}. {remedy}")
