@@ -2,5 +2,4 @@
 
 from jaxtyping import install_import_hook
 
-with install_import_hook("localsmooth", "beartype.beartype"):
-    import localsmooth  # noqa: F401  (imported here so that the hook sees every module)
+install_import_hook("localsmooth", "beartype.beartype")

@@ -1,1 +1,36 @@
-"""."""
+"""Which outputs share a smoothing distribution, which inputs share a noise level, and the matrix of levels."""
+
+from localsmooth.layout.grid import Grid, GridLayout, LayoutRecipe, grid_layout
+from localsmooth.layout.layout import Layout, isotropic_layout
+from localsmooth.layout.levels import (
+    chebyshev,
+    distance_levels,
+    euclidean,
+    farthest_of_each_cell,
+    farthest_of_grid,
+    linear,
+    linear_in_variance,
+)
+from localsmooth.layout.locality import masked, windowed
+from localsmooth.layout.partition import Partition
+from localsmooth.layout.view import View
+
+__all__ = [
+    "Grid",
+    "GridLayout",
+    "Layout",
+    "LayoutRecipe",
+    "Partition",
+    "View",
+    "chebyshev",
+    "distance_levels",
+    "euclidean",
+    "farthest_of_each_cell",
+    "farthest_of_grid",
+    "grid_layout",
+    "isotropic_layout",
+    "linear",
+    "linear_in_variance",
+    "masked",
+    "windowed",
+]

@@ -1,1 +1,1 @@
-"""."""
+"""Draw, predict, tally: chunk by chunk, seeded and resumable."""

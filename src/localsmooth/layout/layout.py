@@ -1,0 +1,116 @@
+"""The layout: two partitions and one level matrix, read by the sampler and by the certificate alike."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout.partition import Partition
+from localsmooth.layout.view import View
+
+__all__ = ["Layout", "isotropic_layout"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Output groups, input groups and the noise level between each pair.
+
+    Parameters
+    ----------
+    outputs
+        Partition of the model's outputs; outputs of one group share a smoothing distribution.
+    inputs
+        Partition of the input; inputs of one group share a noise level. Its label map has the shape of the whole
+        input or of its trailing (spatial) axes.
+    levels
+        `levels[i, l]`, the level of the noise that group-i outputs see on group-l inputs, with further trailing axes
+        for distributions that have several parameters. `inf` hides the inputs altogether: they are replaced by a
+        constant and have certificate weight 0. Levels must not depend on the input that is certified.
+    views
+        One view per output group for strictly local evaluation; None to show every group the whole input.
+
+    Raises
+    ------
+    InvalidInputError
+        If the level matrix does not have one row per output group and one column per input group, or contains NaN;
+        or if a view hides an input group wholly without an infinite level.
+    """
+
+    outputs: Partition
+    inputs: Partition
+    levels: Float[np.ndarray, "output_groups input_groups *parameters"]
+    views: tuple[View, ...] | None = None
+
+    def __post_init__(self) -> None:
+        wanted = (self.outputs.count, self.inputs.count)
+        if self.levels.shape[:2] != wanted:
+            raise InvalidInputError(
+                "levels",
+                f"shape {self.levels.shape} does not match {wanted[0]} output groups and {wanted[1]} input groups",
+                "Pass one row per output group and one column per input group",
+            )
+        if np.isnan(self.levels).any():
+            raise InvalidInputError("levels", "the level matrix contains NaN", "Use inf for inputs that are hidden")
+        if self.views is not None and len(self.views) != self.outputs.count:
+            raise InvalidInputError(
+                "views",
+                f"{len(self.views)} views for {self.outputs.count} output groups",
+                "Pass one view per output group",
+            )
+        owned = np.array(self.levels, dtype=np.float64)
+        owned.flags.writeable = False
+        object.__setattr__(self, "levels", owned)
+
+    def view(self, group: int) -> View:
+        """What the model sees when it predicts one output group."""
+        return View() if self.views is None else self.views[group]
+
+    def level_map(self, group: int) -> Float[np.ndarray, "..."]:
+        """Noise level of every element of the input label map under one output group's distribution.
+
+        Inputs that the group's view hides have level `inf`. Parameters of the level, if any, are trailing axes.
+        """
+        levels = self.levels[group][self.inputs.labels]
+        hidden = self.view(group).hidden
+        if hidden is not None:
+            levels[hidden] = np.inf
+        return levels
+
+    @property
+    def visible(self) -> Bool[np.ndarray, "output_groups input_groups"]:
+        """Whether inputs of a group can influence outputs of a group at all."""
+        hidden = np.isinf(self.levels).reshape(*self.levels.shape[:2], -1)
+        return np.asarray(~hidden.all(axis=-1))
+
+    def digest(self) -> str:
+        """Hexadecimal SHA-256 of everything that determines the smoothing distributions and the weights."""
+        state = hashlib.sha256()
+        for array in (self.outputs.labels, self.inputs.labels, self.levels):
+            state.update(str((array.shape, array.dtype.str)).encode())
+            state.update(np.ascontiguousarray(array).tobytes())
+        for view in self.views or ():
+            state.update(repr((view.inputs, view.outputs)).encode())
+            if view.hidden is not None:
+                state.update(np.packbits(view.hidden).tobytes())
+        return state.hexdigest()
+
+
+def isotropic_layout(level: float, input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> Layout:
+    """One output group, one input group, one level: ordinary randomized smoothing (Cohen et al. 2019).
+
+    Parameters
+    ----------
+    level
+        Noise level everywhere.
+    input_shape, output_shape
+        Shapes of the input's label map and of the outputs.
+    """
+    return Layout(
+        Partition(np.zeros(output_shape, dtype=np.int32)),
+        Partition(np.zeros(input_shape, dtype=np.int32)),
+        np.array([[float(level)]]),
+    )

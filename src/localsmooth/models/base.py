@@ -1,0 +1,62 @@
+"""The contract of a base classifier."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+
+import torch
+
+__all__ = ["Model", "OutputKind"]
+
+
+class OutputKind(Enum):
+    """What a model's output tensor holds."""
+
+    LOGITS = "unnormalised scores: (batch, classes, *outputs), the largest is the prediction"
+    PROBABILITIES = "probabilities: (batch, classes, *outputs), non-negative and summing to one over the classes"
+    LABELS = "integer labels: (batch, *outputs)"
+
+
+class Model(ABC):
+    """A base classifier g: a batch of noisy inputs in the declared input space goes in, predictions come out.
+
+    Normalisation, padding to a stride and resizing of low-resolution outputs belong to the model, so that noise,
+    budgets and radii always live in the declared input space.
+    """
+
+    bounds: tuple[float, float] | None
+    """Smallest and largest value of a clean input, in the units of σ and ε; None if unbounded."""
+
+    output: OutputKind
+    """What `__call__` returns."""
+
+    classes: int
+    """Number of classes."""
+
+    device: torch.device
+    """Where `__call__` wants its batches."""
+
+    @abstractmethod
+    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
+        """Predict a batch.
+
+        Parameters
+        ----------
+        batch
+            Floating point, shape (batch, *item), on `device`. Must not be modified.
+
+        Returns
+        -------
+        torch.Tensor
+            Scores (batch, classes, *outputs) or labels (batch, *outputs), according to `output`.
+        """
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Text that changes whenever the model's predictions could: a stored run refuses to mix two of them."""
+
+    @property
+    def hidden_value(self) -> float:
+        """Constant that replaces inputs which a layout hides: the middle of the bounds, or 0."""
+        return 0.0 if self.bounds is None else (self.bounds[0] + self.bounds[1]) / 2

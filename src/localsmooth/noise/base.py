@@ -1,0 +1,85 @@
+"""The contract of a smoothing distribution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from localsmooth.noise.randomness import Randomness
+
+__all__ = ["Noise", "PreparedNoise"]
+
+
+class PreparedNoise(ABC):
+    """The distribution of one output group around one item, ready to draw on the item's device."""
+
+    @abstractmethod
+    def draw(self, out: torch.Tensor, randomness: Randomness) -> None:
+        """Overwrite `out` with independent samples, one per leading index.
+
+        The samples depend on the stream's state alone: drawing 1 + 6 samples gives the same tensors as drawing 7.
+
+        Parameters
+        ----------
+        out
+            Shape (samples, *item), on the item's device.
+        randomness
+            The stream to draw from.
+        """
+
+
+class Noise(ABC):
+    """A family of smoothing distributions, one per output group, indexed by the layout's levels."""
+
+    norm: int
+    """The p of the budget Σ_d |x'_d − x_d|^p spent in an input group (0 counts changed elements)."""
+
+    @abstractmethod
+    def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
+        """Refuse levels that are not parameters of this family.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming `levels` and the admissible range.
+        """
+
+    @abstractmethod
+    def weights(
+        self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]
+    ) -> Float[np.ndarray, "output_groups columns"]:
+        """Certificate weights W, rounded up: output n of group i is robust while W[i]·b < η_n.
+
+        Columns are input groups, or input groups per kind of perturbation where the family tells kinds apart.
+        Hidden inputs (level inf) have weight 0.
+        """
+
+    @abstractmethod
+    def prepare(
+        self,
+        item: torch.Tensor,
+        level_map: Float[np.ndarray, "..."],
+        bounds: tuple[float, float] | None,
+        hidden_value: float,
+    ) -> PreparedNoise:
+        """Set up the distribution around one item.
+
+        Parameters
+        ----------
+        item
+            The (cropped) item, on the device where samples are wanted.
+        level_map
+            Level of each element, in the shape of the item or of its trailing axes (then parameters, if any).
+        bounds
+            The model's declared input bounds, for families that clamp.
+        hidden_value
+            Constant that replaces inputs of level inf.
+        """
+
+    @abstractmethod
+    def configuration(self) -> Mapping[str, object]:
+        """Name and parameters, as stored with a run (JSON-compatible)."""
