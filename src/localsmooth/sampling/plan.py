@@ -1,0 +1,76 @@
+"""How many samples, cut into which chunks, under which seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from localsmooth.errors import InvalidInputError
+
+__all__ = ["Chunk", "SamplingPlan", "Stage"]
+
+
+class Stage(Enum):
+    """Which draw a sample belongs to; nothing that is certified may be chosen by looking at the BOUND samples."""
+
+    CANDIDATE = 0
+    BOUND = 1
+
+
+@dataclass(frozen=True, order=True)
+class Chunk:
+    """A unit of work: `size` samples of one stage for one output group of one item.
+
+    The key (item, group, stage, index) identifies the chunk in the store and its random stream.
+    """
+
+    item: int
+    group: int
+    stage: int
+    index: int
+    size: int
+
+    @property
+    def key(self) -> tuple[int, int, int, int]:
+        """Identity of the chunk within a run."""
+        return (self.item, self.group, self.stage, self.index)
+
+
+@dataclass(frozen=True)
+class SamplingPlan:
+    """What is drawn, independently of how it is executed.
+
+    Parameters
+    ----------
+    n_candidate
+        N₁, samples per item and output group to choose the candidate label.
+    n_bound
+        N₂, further samples to bound the candidate's probability (or score).
+    seed
+        The run's seed.
+    chunk_size
+        Samples per chunk; the last chunk of a stage may be smaller.
+    """
+
+    n_candidate: int
+    n_bound: int
+    seed: int = 0
+    chunk_size: int = 128
+
+    def __post_init__(self) -> None:
+        for field in ("n_candidate", "n_bound", "chunk_size"):
+            if getattr(self, field) < 1:
+                raise InvalidInputError(field, f"got {getattr(self, field)}", "Pass at least 1")
+        if self.seed < 0:
+            raise InvalidInputError("seed", f"got {self.seed}", "Pass a non-negative integer")
+
+    def samples(self, stage: Stage) -> int:
+        """Number of samples of one stage."""
+        return self.n_candidate if stage is Stage.CANDIDATE else self.n_bound
+
+    def chunks(self, item: int, group: int, stage: Stage) -> Iterator[Chunk]:
+        """Yield the chunks of one stage for one item and output group."""
+        total = self.samples(stage)
+        for index, start in enumerate(range(0, total, self.chunk_size)):
+            yield Chunk(item, group, stage.value, index, min(self.chunk_size, total - start))
