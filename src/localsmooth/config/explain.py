@@ -1,0 +1,122 @@
+"""Turn validation errors into sentences that name the key and the nearest valid one."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from localsmooth.errors import LocalsmoothError
+
+__all__ = ["ConfigurationError", "explain"]
+
+
+class ConfigurationError(LocalsmoothError, ValueError):
+    """A configuration file cannot be used; the message lists every fault with its key."""
+
+
+def _nearest(word: str, choices: Iterable[str]) -> str:
+    options = sorted(choices)
+    close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
+    if close:
+        return f'Did you mean "{close[0]}"?'
+    return "Valid here: " + ", ".join(options) + "."
+
+
+def _models_within(annotation: object) -> list[type[BaseModel]]:
+    """Every pydantic model that an annotation admits."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
+        return [m for argument in typing.get_args(annotation) for m in _models_within(argument)]
+    return []
+
+
+def _section(root: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """Model of the section in which the last part of an error's location lies."""
+    current: type[BaseModel] = root
+    for part in location[:-1]:
+        field = current.model_fields.get(str(part))
+        if field is None:  # a discriminator's value, a tag, or an index
+            continue
+        found = _models_within(field.annotation)
+        if not found:
+            return None
+        current = found[0]
+        if len(found) > 1:
+            tags = [str(p) for p in location]
+            for candidate in found:
+                if any(_tag(candidate) == tag for tag in tags):
+                    current = candidate
+    return current
+
+
+def _tag(section: type[BaseModel]) -> str | None:
+    for field in section.model_fields.values():
+        if typing.get_origin(field.annotation) is typing.Literal:
+            return str(typing.get_args(field.annotation)[0])
+    return None
+
+
+def _path(root: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """Dotted key as written in the file: discriminator values are left out."""
+    parts: list[str] = []
+    current: type[BaseModel] | None = root
+    pending: list[type[BaseModel]] = []
+    for part in location:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+            continue
+        if part.startswith("("):  # the tag of an alternative without a key of its own
+            continue
+        if pending and part in {_tag(m) for m in pending}:
+            current, pending = next(m for m in pending if _tag(m) == part), []
+            continue
+        parts.append(part if not parts else f".{part}")
+        field = None if current is None else current.model_fields.get(part)
+        found = [] if field is None else _models_within(field.annotation)
+        current, pending = (found[0], []) if len(found) == 1 else (None, found)
+    return "".join(parts)
+
+
+def _sentence(root: type[BaseModel], error: ErrorDetails) -> str:
+    location = error["loc"]
+    key = _path(root, location)
+    if error["type"] == "extra_forbidden":
+        section = _section(root, location)
+        choices = [] if section is None else list(section.model_fields)
+        return f"{key}: unknown key. {_nearest(str(location[-1]), choices)}"
+    if error["type"] == "missing":
+        return f"{key}: this key is missing."
+    value = error.get("input")
+    if error["type"] in ("union_tag_invalid", "literal_error", "enum"):
+        context = error.get("ctx", {})
+        expected = str(context.get("expected_tags", context.get("expected", "")))
+        choices = [c.strip(" '\"") for c in expected.replace(" or ", ",").split(",") if c.strip(" '\"")]
+        word = str(context.get("tag", value))
+        name = str(context.get("discriminator", "")).strip("'")
+        return f'{key}{"." + name if name else ""}: "{word}" is not valid. {_nearest(word, choices)}'
+    if error["type"] == "union_tag_not_found":
+        name = str(error.get("ctx", {}).get("discriminator", "")).strip("'")
+        return f"{key}.{name}: this key is missing."
+    message = error["msg"].removeprefix("Value error, ")
+    shown = "" if isinstance(value, (dict, BaseModel)) else f" (got {value!r})"
+    return f"{key}: {message}{shown}."
+
+
+def explain(root: type[BaseModel], error: ValidationError) -> ConfigurationError:
+    """Make one readable error from pydantic's.
+
+    Parameters
+    ----------
+    root
+        The model that refused the configuration.
+    error
+        What it said.
+    """
+    sentences = [_sentence(root, detail) for detail in error.errors()]
+    return ConfigurationError("\n".join(sentences))
