@@ -1,1 +1,26 @@
-"""."""
+"""Numbers that summarise certificates and predictions: certified curves, ACR, accuracy, mIoU, Pareto fronts."""
+
+from localsmooth.metrics.curves import AverageRadius, average_certifiable_radius, certified_fractions, mean_curve
+from localsmooth.metrics.predictions import (
+    ABSTAIN,
+    abstention_rate,
+    accuracy,
+    class_iou,
+    confusion_matrix,
+    mean_iou,
+)
+from localsmooth.metrics.sweeps import pareto_front
+
+__all__ = [
+    "ABSTAIN",
+    "AverageRadius",
+    "abstention_rate",
+    "accuracy",
+    "average_certifiable_radius",
+    "certified_fractions",
+    "class_iou",
+    "confusion_matrix",
+    "mean_curve",
+    "mean_iou",
+    "pareto_front",
+]
