@@ -1,0 +1,114 @@
+"""The items of a run: inputs, and labels where they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from localsmooth.errors import InvalidInputError
+
+__all__ = ["Item", "ItemSet"]
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One input to certify.
+
+    Parameters
+    ----------
+    index
+        Number of the item within its data set: together with the run's seed it determines the noise.
+    name
+        How the item is called in reports.
+    image
+        The input, in the units of the model's declared bounds; channels first.
+    label
+        Known class of every output, or None.
+
+    Raises
+    ------
+    InvalidInputError
+        If the input has NaN or infinite values.
+    """
+
+    index: int
+    name: str
+    image: Float[np.ndarray, "channels *spatial"]
+    label: Int[np.ndarray, "..."] | None = None
+
+    def __post_init__(self) -> None:
+        if self.index < 0:
+            raise InvalidInputError("index", f"got {self.index}", "Number items from 0")
+        if self.image.size == 0 or not np.isfinite(self.image).all():
+            raise InvalidInputError(
+                "images", f'item "{self.name}" is empty or contains NaN or infinity', "Repair it or leave the item out"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSet:
+    """The items of a run and what their labels mean.
+
+    Parameters
+    ----------
+    items
+        What to certify; indices must be distinct.
+    class_names
+        Name of each class, in the order of the class numbers; None if unknown.
+    ignore_label
+        Label of outputs that count neither for nor against the model.
+    """
+
+    items: Sequence[Item]
+    class_names: Sequence[str] | None = None
+    ignore_label: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.items) == 0:
+            raise InvalidInputError("items", "there is nothing to certify", "Name at least one item")
+        indices = [item.index for item in self.items]
+        if len(set(indices)) != len(indices):
+            raise InvalidInputError("items", "an item is listed twice", "List every item once")
+        if len({item.label is None for item in self.items}) > 1:
+            raise InvalidInputError("labels", "some items have labels and some have none", "Label all items or none")
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels are known."""
+        return self.items[0].label is not None
+
+    def require_labels_within(self, classes: int, output_shapes: Sequence[tuple[int, ...]]) -> None:
+        """Check labels against what the model predicts, given the shape of its predictions for each item.
+
+        Raises
+        ------
+        InvalidInputError
+            If a label map has another shape than the predictions, or a label that is neither a class nor ignored.
+        """
+        for item, output_shape in zip(self.items, output_shapes, strict=True):
+            if item.label is None:
+                continue
+            if item.label.shape != tuple(output_shape):
+                raise InvalidInputError(
+                    "labels",
+                    f'item "{item.name}": labels have shape {item.label.shape}, predictions {output_shape}',
+                    "Give one label per prediction",
+                )
+            wrong = (item.label < 0) | (item.label >= classes)
+            if self.ignore_label is not None:
+                wrong &= item.label != self.ignore_label
+            if wrong.any():
+                raise InvalidInputError(
+                    "labels",
+                    f'item "{item.name}" has label {item.label[wrong].flat[0]}, outside 0 … {classes - 1}',
+                    "Correct the labels, or declare that number as ignore_label",
+                )
