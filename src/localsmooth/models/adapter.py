@@ -1,0 +1,141 @@
+"""What all adapters share: preprocess, run the network, turn its outputs into predictions."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Float, Shaped
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.models.base import Model, OutputKind
+from localsmooth.models.outputs import above_threshold, cropped, resized
+from localsmooth.models.preprocessing import Preprocessing
+
+__all__ = ["Adapter", "Upsample"]
+
+Upsample = bool | tuple[int, ...]
+
+
+class Adapter(Model):
+    """A model around somebody else's network; subclasses say how to run it.
+
+    Parameters
+    ----------
+    bounds
+        Smallest and largest value of a clean input, or None if unbounded.
+    classes
+        Number of classes; not needed with a threshold.
+    output
+        What the network returns; not needed with a threshold.
+    preprocessing
+        Padding and normalisation.
+    threshold
+        For networks with one output channel: label 1 where its value exceeds this, else 0. In the channel's own units
+        (0.5 for a probability map, 0 for a logit map).
+    upsample
+        True to interpolate scores to the size of the input, a shape to interpolate them to that shape, False to leave
+        them as they are, None to do what is customary for the network.
+    device
+        Where batches are wanted.
+
+    Raises
+    ------
+    InvalidInputError
+        If the arguments contradict each other.
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: tuple[float, float] | None,
+        classes: int | None,
+        output: OutputKind,
+        preprocessing: Preprocessing,
+        threshold: float | None,
+        upsample: Upsample | None,
+        device: torch.device,
+    ) -> None:
+        self.bounds = None if bounds is None else _ordered(bounds)
+        self.device = device
+        self._preprocessing = preprocessing
+        self._threshold = threshold
+        self._upsample = upsample
+        if threshold is not None:
+            if not math.isfinite(threshold):
+                raise InvalidInputError("threshold", f"got {threshold}", "Pass a finite number")
+            if classes not in (None, 2):
+                raise InvalidInputError(
+                    "classes", f"{classes} classes by one threshold", "Leave classes out, or pass 2"
+                )
+            self.classes, self.output = 2, OutputKind.LABELS
+        else:
+            if classes is None:
+                raise InvalidInputError("classes", "not given", "Pass the number of classes")
+            self.classes, self.output = classes, output
+        if self.classes < 2:
+            raise InvalidInputError(
+                "classes",
+                f"got {classes}",
+                "Pass at least 2, or a threshold for networks with one output channel",
+            )
+        self._resizes = upsample is not None and upsample is not False
+        if self._resizes and threshold is None and output is OutputKind.LABELS:
+            raise InvalidInputError("upsample", "labels cannot be interpolated", "Return scores, or leave it out")
+        if isinstance(upsample, tuple) and preprocessing.pads:
+            raise InvalidInputError(
+                "upsample",
+                f"a fixed output shape {upsample} does not go with padding",
+                "Pass upsample=True, or inputs whose size needs no padding",
+            )
+
+    @abstractmethod
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+        """Run the network; returns its raw output, and whether it is customary to upsample it."""
+
+    def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Shaped[torch.Tensor, "batch *prediction"]:
+        """Predict a batch of shape (batch, *item); see `Model`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the batch does not fit the network, the network's outputs do not fit its declaration, or a thresholded
+            score is NaN.
+        """
+        raw, low = self._predict(self._preprocessing(batch))
+        if raw.ndim < 1 or raw.shape[0] != batch.shape[0]:
+            raise InvalidInputError(
+                "model",
+                f"it returned shape {tuple(raw.shape)} for a batch of {batch.shape[0]}",
+                "Return one prediction per sample, the batch axis first",
+            )
+        spatial = tuple(batch.shape[2:])
+        padded = self._preprocessing.padded_shape(spatial)
+        scored = self._threshold is not None or self.output is not OutputKind.LABELS
+        if scored:
+            if isinstance(self._upsample, tuple):
+                raw = resized(raw, self._upsample)
+            elif self._upsample or (self._upsample is None and low and raw.ndim > 2):
+                raw = resized(raw, padded)
+        raw = cropped(raw, 2 if scored else 1, padded, spatial)
+        return raw if self._threshold is None else above_threshold(raw, self._threshold)
+
+    def _configuration(self) -> Mapping[str, object]:
+        """Every option that changes predictions, for the fingerprint."""
+        return {
+            "bounds": self.bounds,
+            "classes": self.classes,
+            "output": self.output.name,
+            "threshold": self._threshold,
+            "upsample": self._upsample,
+            **self._preprocessing.configuration(),
+        }
+
+
+def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = float(bounds[0]), float(bounds[1])
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInputError("bounds", f"got {bounds}", "Pass (smallest, largest) input value, or None if unbounded")
+    return low, high

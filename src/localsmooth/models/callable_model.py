@@ -1,0 +1,92 @@
+"""Any function from arrays to arrays: JAX, TensorFlow, scikit-learn, a remote service."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.models.adapter import Adapter, Upsample
+from localsmooth.models.base import OutputKind
+from localsmooth.models.preprocessing import Preprocessing
+
+__all__ = ["CallableModel"]
+
+
+class CallableModel(Adapter):
+    """A function of a numpy batch as a base classifier.
+
+    Parameters
+    ----------
+    function
+        Takes a read-only array of shape (batch, *item) and returns predictions that numpy can read.
+    name
+        Stands for the function in stored runs: use another name whenever its predictions change.
+    bounds
+        Smallest and largest value of a clean input, in the units of σ and ε; None if unbounded.
+    classes
+        Number of classes; not needed with a threshold.
+    output
+        What the function returns.
+    normalise
+        (mean, standard deviation) per channel, in units of the bounds; applied before the function, after the noise.
+    pad_multiple
+        Extend the spatial axes to a multiple of this many elements; the outputs are cropped back.
+    pad_value
+        Constant to extend with, in units of the bounds; None to mirror the input.
+    threshold
+        For functions with one output channel: label 1 where its value exceeds this, else 0.
+    upsample
+        True: interpolate the scores to the size of the input. A shape: to that shape (not for windows).
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the argument at fault.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[np.ndarray], Any],
+        *,
+        name: str,
+        bounds: tuple[float, float] | None,
+        classes: int | None = None,
+        output: OutputKind = OutputKind.LOGITS,
+        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        pad_multiple: int | None = None,
+        pad_value: float | None = None,
+        threshold: float | None = None,
+        upsample: Upsample | None = None,
+    ) -> None:
+        if not name:
+            raise InvalidInputError("name", "empty", "Pass a name that changes whenever the predictions do")
+        super().__init__(
+            bounds=bounds,
+            classes=classes,
+            output=output,
+            preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
+            threshold=threshold,
+            upsample=upsample,
+            device=torch.device("cpu"),
+        )
+        self._function = function
+        self._name = name
+
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+        values = batch.cpu().numpy()
+        values.flags.writeable = False
+        made = np.require(self._function(values), requirements=["C", "W"])
+        if made.dtype.kind not in "biuf":
+            raise InvalidInputError("function", f"it returned {made.dtype} values", "Return numbers")
+        return torch.from_numpy(made), False
+
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of the name and the options."""
+        options = repr(sorted(self._configuration().items()))
+        return hashlib.sha256(f"{self._name}\n{options}".encode()).hexdigest()

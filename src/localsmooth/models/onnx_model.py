@@ -1,0 +1,212 @@
+"""ONNX files, run by ONNX Runtime."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.models.adapter import Adapter, Upsample
+from localsmooth.models.base import OutputKind
+from localsmooth.models.preprocessing import Preprocessing
+
+__all__ = ["OnnxModel"]
+
+_PRECISIONS = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+
+
+class OnnxModel(Adapter):
+    """A segmenter or classifier stored as an ONNX file with one input of shape (batch, channels, *spatial).
+
+    Fixed and free axes both work: where the file fixes the batch, samples go through in pieces of that size.
+
+    Parameters
+    ----------
+    path
+        The file.
+    bounds
+        Smallest and largest value of a clean input, in the units of σ and ε; None if unbounded.
+    classes
+        Number of classes; taken from the file where it fixes that axis.
+    output
+        What the network returns.
+    normalise
+        (mean, standard deviation) per channel, in units of the bounds; applied inside, after the noise.
+    pad_multiple
+        Extend the spatial axes to a multiple of this many elements; the outputs are cropped back.
+    pad_value
+        Constant to extend with, in units of the bounds; None to mirror the input.
+    threshold
+        For networks with one output channel: label 1 where its value exceeds this (0.5 for a probability, 0 for a
+        logit).
+    upsample
+        True: interpolate the scores to the size of the input. A shape: to that shape (not for windows).
+    output_name
+        Which output to read; needed where there are several.
+    threads
+        Threads within an operator; None for ONNX Runtime's own choice.
+    providers
+        ONNX Runtime's execution providers, the preferred one first.
+
+    Raises
+    ------
+    ImportError
+        If ONNX Runtime is not installed.
+    InvalidInputError
+        Naming the argument at fault.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        bounds: tuple[float, float] | None,
+        classes: int | None = None,
+        output: OutputKind = OutputKind.LOGITS,
+        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        pad_multiple: int | None = None,
+        pad_value: float | None = None,
+        threshold: float | None = None,
+        upsample: Upsample | None = None,
+        output_name: str | None = None,
+        threads: int | None = None,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+    ) -> None:
+        self._path = Path(path)
+        if not self._path.is_file():
+            raise InvalidInputError("path", f"there is no file {self._path}", "Pass the path of an ONNX file")
+        if threads is not None and threads < 1:
+            raise InvalidInputError("threads", f"got {threads}", "Pass at least 1, or None")
+        self._threads = threads
+        self._providers = tuple(providers)
+        self._open()
+        self._output_name = self._choose_output(output_name)
+        if classes is None and threshold is None and output is not OutputKind.LABELS:
+            classes = self._fixed_classes()
+        super().__init__(
+            bounds=bounds,
+            classes=classes,
+            output=output,
+            preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
+            threshold=threshold,
+            upsample=upsample,
+            device=torch.device("cpu"),
+        )
+
+    def _open(self) -> None:
+        runtime = _onnxruntime()
+        options = runtime.SessionOptions()
+        if self._threads is not None:
+            options.intra_op_num_threads = self._threads
+        # Idle threads that spin would take the cores from the noise that is drawn between two calls.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = runtime.InferenceSession(
+                str(self._path), sess_options=options, providers=list(self._providers)
+            )
+        except Exception as error:  # ONNX Runtime's own errors share no base class of their own
+            raise InvalidInputError(
+                "path", f"ONNX Runtime cannot load {self._path}: {error}", "Check the file"
+            ) from error
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            names = [i.name for i in inputs]
+            raise InvalidInputError("path", f"the network has the inputs {names}", "Export it with a single input")
+        if inputs[0].type not in _PRECISIONS:
+            raise InvalidInputError(
+                "path", f"the network takes {inputs[0].type}", "Export it with a floating-point input"
+            )
+        self._input_name: str = inputs[0].name
+        self._precision = _PRECISIONS[inputs[0].type]
+        self._input_shape: tuple[int | None, ...] = tuple(_fixed(size) for size in inputs[0].shape)
+
+    def _choose_output(self, wanted: str | None) -> str:
+        names: list[str] = [o.name for o in self._session.get_outputs()]
+        if wanted is None and len(names) == 1:
+            return names[0]
+        if wanted not in names:
+            problem = "not given" if wanted is None else f"there is no output {wanted!r}"
+            raise InvalidInputError("output_name", problem, f"Pass one of {names}")
+        return wanted
+
+    def _fixed_classes(self) -> int | None:
+        shape = next(o.shape for o in self._session.get_outputs() if o.name == self._output_name)
+        return _fixed(shape[1]) if len(shape) > 1 else None
+
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+        wanted = self._input_shape
+        if wanted and (
+            len(wanted) != batch.ndim
+            or any(size not in (None, given) for size, given in zip(wanted[1:], batch.shape[1:], strict=True))
+        ):
+            fixed = tuple("any" if size is None else size for size in wanted[1:])
+            raise InvalidInputError(
+                "batch",
+                f"items of shape {tuple(batch.shape[1:])} (after padding) for a network that takes {fixed}",
+                "Resize the items, export the network with free axes, or leave windows out",
+            )
+        values = np.ascontiguousarray(batch.cpu().numpy(), dtype=self._precision)
+        fixed_batch = wanted[0] if wanted else None
+        if fixed_batch is None or fixed_batch == len(values):
+            return torch.from_numpy(self._run(values)), False
+        pieces: list[np.ndarray] = []
+        for start in range(0, len(values), fixed_batch):
+            piece = values[start : start + fixed_batch]
+            missing = fixed_batch - len(piece)
+            filled = np.concatenate([piece, np.repeat(piece[-1:], missing, axis=0)]) if missing else piece
+            pieces.append(self._run(filled)[: len(piece)])
+        return torch.from_numpy(np.concatenate(pieces)), False
+
+    def _run(self, values: np.ndarray) -> np.ndarray:
+        made = np.asarray(self._session.run([self._output_name], {self._input_name: values})[0])
+        if len(made) != len(values):
+            raise InvalidInputError(
+                "path",
+                f"the network returned shape {made.shape} for a batch of {len(values)}",
+                "Export it with one prediction per sample, the batch axis first",
+            )
+        return made
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Leave the session behind, which cannot travel to another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_session"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Open the file again."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._open()
+
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of the file, of the weight files beside it that it names, and of the options.
+
+        Threads and providers only change rounding and are left out.
+        """
+        content = self._path.read_bytes()
+        state = hashlib.sha256(content)
+        for other in sorted(self._path.parent.iterdir()):
+            if other != self._path and other.is_file() and other.name.encode() in content:
+                with other.open("rb") as handle:
+                    state.update(hashlib.file_digest(handle, "sha256").digest())
+        state.update(repr(sorted({**self._configuration(), "output_name": self._output_name}.items())).encode())
+        return state.hexdigest()
+
+
+def _fixed(size: Any) -> int | None:
+    """Size of an axis, None where the file leaves it free."""
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def _onnxruntime() -> Any:
+    try:
+        return importlib.import_module("onnxruntime")
+    except ImportError as error:
+        raise ImportError("OnnxModel needs ONNX Runtime: pip install 'localsmooth[onnx]'") from error

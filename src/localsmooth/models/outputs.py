@@ -1,0 +1,150 @@
+"""What happens to a network's raw outputs before they count as predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float, Int
+from torch.nn import functional
+
+from localsmooth.errors import InvalidInputError
+
+__all__ = ["above_threshold", "cropped", "output_tensor", "predicted_labels", "resized"]
+
+_INTERPOLATION = {1: "linear", 2: "bilinear", 3: "trilinear"}
+
+
+def output_tensor(output: Any) -> tuple[torch.Tensor, bool]:
+    """Find the prediction in what a torch module returned.
+
+    Parameters
+    ----------
+    output
+        A tensor; a mapping with "out" (torchvision); or an object or mapping with `logits` (Hugging Face).
+
+    Returns
+    -------
+    tuple
+        The tensor, and whether it came from `logits`, which Hugging Face segmenters return at low resolution.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none of these.
+    """
+    if isinstance(output, torch.Tensor):
+        return output, False
+    mapping = cast(Mapping[Any, Any], output) if isinstance(output, Mapping) else {}
+    for found, low in ((mapping.get("out"), False), (getattr(output, "logits", mapping.get("logits")), True)):
+        if isinstance(found, torch.Tensor):
+            return found, low
+    held = f" with the keys {list(mapping)}" if mapping else ""
+    raise InvalidInputError(
+        "module",
+        f"it returned a {type(output).__name__}{held}, which has no tensor under 'out' or 'logits'",
+        "Pass select=…, a function that takes the tensor out of what the module returns",
+    )
+
+
+def resized(
+    scores: Float[torch.Tensor, "batch classes *coarse"], size: tuple[int, ...]
+) -> Float[torch.Tensor, "batch classes *fine"]:
+    """Interpolate scores (bi-, tri-)linearly to another spatial size, corners not aligned.
+
+    Raises
+    ------
+    InvalidInputError
+        If the scores have other than one to three spatial axes, or other than `size` has.
+    """
+    axes = scores.ndim - 2
+    if axes != len(size) or axes not in _INTERPOLATION:
+        raise InvalidInputError(
+            "upsample",
+            f"outputs of shape {tuple(scores.shape)} (batch, classes, …) cannot be resized to {size}",
+            "Pass upsample=False, or one size per spatial axis (one to three axes)",
+        )
+    if tuple(scores.shape[2:]) == size:
+        return scores
+    return functional.interpolate(scores, size=size, mode=_INTERPOLATION[axes], align_corners=False)
+
+
+def cropped(output: torch.Tensor, first_axis: int, padded: tuple[int, ...], spatial: tuple[int, ...]) -> torch.Tensor:
+    """Cut off the outputs that belong to padding at the end of the input's spatial axes.
+
+    Parameters
+    ----------
+    output
+        A prediction for the padded input.
+    first_axis
+        Its first spatial axis.
+    padded, spatial
+        The input's spatial shape with and without padding.
+
+    Raises
+    ------
+    InvalidInputError
+        If the outputs have no whole-numbered stride, so that they cannot be matched to the unpadded input.
+    """
+    if padded == spatial:
+        return output
+    sizes = tuple(output.shape[first_axis:])
+    kept = [size * wanted // whole for size, wanted, whole in zip(sizes, spatial, padded, strict=False)]
+    if len(sizes) != len(padded) or any(
+        keep * whole != size * wanted for keep, size, wanted, whole in zip(kept, sizes, spatial, padded, strict=True)
+    ):
+        raise InvalidInputError(
+            "pad_multiple",
+            f"outputs of size {sizes} for an input of size {spatial} padded to {padded} cannot be cropped back",
+            "Pass upsample=True, or inputs whose size needs no padding",
+        )
+    return output[(..., *(slice(keep) for keep in kept))]
+
+
+def predicted_labels(
+    scores: Float[torch.Tensor, "batch classes *outputs"],
+) -> Int[torch.Tensor, "batch *outputs"]:
+    """Class with the largest score, the smallest such class on ties where the backend says so.
+
+    One pass over the scores finds the labels and every NaN.
+
+    Raises
+    ------
+    InvalidInputError
+        If a score is NaN: an argmax would return some class all the same.
+    """
+    values, labels = scores.max(dim=1)
+    if bool(values.isnan().any()):
+        raise _not_a_number()
+    return labels
+
+
+def above_threshold(
+    scores: Float[torch.Tensor, "batch one *outputs"], threshold: float
+) -> Int[torch.Tensor, "batch *outputs"]:
+    """Label 1 where a one-channel map exceeds the threshold, else 0.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are several channels, or a value is NaN (which would compare as class 0).
+    """
+    if scores.ndim < 2 or scores.shape[1] != 1:
+        raise InvalidInputError(
+            "threshold",
+            f"outputs of shape {tuple(scores.shape)} do not have one channel",
+            "Leave the threshold out for models with one score per class",
+        )
+    scores = scores[:, 0]
+    if bool(scores.isnan().any()):
+        raise _not_a_number()
+    return (scores > threshold).to(torch.uint8)
+
+
+def _not_a_number() -> InvalidInputError:
+    return InvalidInputError(
+        "model",
+        "its scores contain NaN",
+        "Look for overflow in half precision, division by zero, or an input that already contains NaN",
+    )

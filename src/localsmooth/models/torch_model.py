@@ -1,0 +1,214 @@
+"""PyTorch modules, torchvision and Hugging Face segmenters included."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import Any, Self
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import nn
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.models.adapter import Adapter, Upsample
+from localsmooth.models.base import OutputKind
+from localsmooth.models.outputs import output_tensor
+from localsmooth.models.preprocessing import Preprocessing
+
+__all__ = ["TorchModel"]
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+class TorchModel(Adapter):
+    """A torch module as a base classifier.
+
+    The module may return a tensor, a mapping with "out" (torchvision), an object with low-resolution `.logits`
+    (Hugging Face; they are interpolated to the size of the input), or anything else with `select`.
+
+    Parameters
+    ----------
+    module
+        In evaluation mode, taking a batch of shape (batch, *item). It is moved to `device` and not changed otherwise.
+    bounds
+        Smallest and largest value of a clean input, in the units of σ and ε: (0, 1) for images in [0, 1]. None if
+        unbounded.
+    classes
+        Number of classes; taken from `module.config.num_labels` where there is such a thing.
+    output
+        What the module returns.
+    normalise
+        (mean, standard deviation) per channel, in units of the bounds; applied inside, after the noise.
+    pad_multiple
+        Extend the spatial axes to a multiple of this many elements; the outputs are cropped back.
+    pad_value
+        Constant to extend with, in units of the bounds; None to mirror the input.
+    threshold
+        For modules with one output channel: label 1 where its value exceeds this (0.5 for a probability, 0 for a
+        logit).
+    upsample
+        True: interpolate the scores to the size of the input. A shape: to that shape (not for windows). False: never.
+        None: `.logits` with spatial axes only.
+    select
+        Takes the prediction's tensor out of what the module returns.
+    device
+        Where to run.
+    precision
+        `torch.float16` or `torch.bfloat16` to run under autocast; None for the module's own precision.
+    channels_last
+        Hand images and volumes over in channels-last memory order, which many CPUs and GPUs prefer.
+    compile
+        Run through `torch.compile`.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the argument at fault; `module` if it, or a part of it, is in training mode.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        bounds: tuple[float, float] | None,
+        classes: int | None = None,
+        output: OutputKind = OutputKind.LOGITS,
+        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        pad_multiple: int | None = None,
+        pad_value: float | None = None,
+        threshold: float | None = None,
+        upsample: Upsample | None = None,
+        select: Callable[[Any], torch.Tensor] | None = None,
+        device: torch.device | str = "cpu",
+        precision: torch.dtype | None = None,
+        channels_last: bool = False,
+        compile: bool = False,
+    ) -> None:
+        if classes is None and threshold is None:
+            classes = getattr(getattr(module, "config", None), "num_labels", None)
+        super().__init__(
+            bounds=bounds,
+            classes=classes,
+            output=output,
+            preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
+            threshold=threshold,
+            upsample=upsample,
+            device=torch.device(device),
+        )
+        self._select = select
+        self._set_options(precision, channels_last, compile)
+        self._parts = list(module.named_modules())
+        self._require_evaluation_mode()
+        self.module = module.to(self.device)
+        self._dtype = _working_dtype(module)
+
+    def _set_options(self, precision: torch.dtype | None, channels_last: bool, compile: bool) -> None:
+        if precision not in (None, torch.float16, torch.bfloat16):
+            raise InvalidInputError("precision", f"got {precision}", "Pass torch.float16, torch.bfloat16 or None")
+        self.precision = precision
+        self.channels_last = channels_last
+        self.compile = compile
+        self._compiled: Callable[[torch.Tensor], Any] | None = None
+
+    def with_options(
+        self,
+        *,
+        precision: torch.dtype | EllipsisType | None = ...,
+        channels_last: bool | None = None,
+        compile: bool | None = None,
+    ) -> Self:
+        """Make the same model with other settings for speed; the module is shared, what is left out stays.
+
+        Parameters
+        ----------
+        precision, channels_last, compile
+            As for the class.
+        """
+        made = copy.copy(self)
+        made._set_options(
+            self.precision if isinstance(precision, EllipsisType) else precision,
+            self.channels_last if channels_last is None else channels_last,
+            self.compile if compile is None else compile,
+        )
+        return made
+
+    def _require_evaluation_mode(self) -> None:
+        for name, part in self._parts:
+            if part.training:
+                where = f"its part {name} ({type(part).__name__})" if name else "it"
+                raise InvalidInputError(
+                    "module",
+                    f"{where} is in training mode, where dropout is random and batch norm mixes the samples of a batch",
+                    "Call module.eval() first",
+                )
+
+    def _forward(self, batch: torch.Tensor) -> Any:
+        if not self.compile:
+            return self.module(batch)
+        if self._compiled is None:
+            self._compiled = torch.compile(self.module)
+        return self._compiled(batch)
+
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+        self._require_evaluation_mode()
+        batch = batch.to(self._dtype or batch.dtype)
+        if self.channels_last and batch.ndim in (4, 5):
+            order = torch.channels_last if batch.ndim == 4 else torch.channels_last_3d
+            batch = batch.contiguous(memory_format=order)
+        kind, dtype = self.device.type, self.precision
+        with torch.autocast(kind, dtype=dtype, enabled=dtype is not None):
+            returned = self._forward(batch)
+        if self._select is None:
+            return output_tensor(returned)
+        return self._select(returned), False
+
+    def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Shaped[torch.Tensor, "batch *prediction"]:
+        """Predict a batch of shape (batch, *item) without recording gradients; see `Model`."""
+        with torch.inference_mode():
+            return super().__call__(batch)
+
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of the class, the structure, the weights and every option that changes predictions.
+
+        Device, memory order and compilation only change rounding and are left out. The code of the module's methods
+        is not looked at.
+        """
+        kind = type(self.module)
+        options = {
+            **self._configuration(),
+            "precision": str(self.precision),
+            "select": None if self._select is None else _identity(self._select),
+        }
+        state = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
+        state.update(_ADDRESS.sub("", repr(self.module)).encode())
+        state.update(repr(sorted(options.items())).encode())
+        values = {**dict(self.module.named_buffers()), **self.module.state_dict()}
+        for name in sorted(values):
+            value = values[name]
+            if isinstance(value, torch.Tensor) and not value.is_quantized and value.layout is torch.strided:
+                state.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+                state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            else:
+                state.update(f"{name} {_ADDRESS.sub('', repr(value))}".encode())
+        return state.hexdigest()
+
+
+def _working_dtype(module: nn.Module) -> torch.dtype | None:
+    """Precision of the module's first floating-point weight; None if it has none."""
+    for group in (module.parameters(), module.buffers()):
+        for value in group:
+            if value.is_floating_point():
+                return value.dtype
+    return None
+
+
+def _identity(function: Callable[..., Any]) -> str:
+    code = getattr(function, "__code__", None)
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
+    if code is None:
+        return name
+    return _ADDRESS.sub("", f"{name} {code.co_code.hex()} {code.co_consts!r} {code.co_names!r}")
