@@ -37,7 +37,7 @@ class Layout:
     ------
     InvalidInputError
         If the level matrix does not have one row per output group and one column per input group, or contains NaN;
-        or if a view hides an input group wholly without an infinite level.
+        or if there is not one view per output group.
     """
 
     outputs: Partition

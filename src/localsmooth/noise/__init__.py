@@ -1,7 +1,26 @@
 """Smoothing distributions: each draws its samples and knows its certificate weights, from one level matrix."""
 
 from localsmooth.noise.base import Noise, PreparedNoise
+from localsmooth.noise.bernoulli import Bernoulli
+from localsmooth.noise.binary import BinaryNoise, BitLaws
+from localsmooth.noise.caps import FlipCaps, flip_caps
 from localsmooth.noise.gaussian import Gaussian
+from localsmooth.noise.precision import drawable_probabilities
 from localsmooth.noise.randomness import Randomness
+from localsmooth.noise.sparse import SparseFlips
+from localsmooth.noise.uniform import Uniform
 
-__all__ = ["Gaussian", "Noise", "PreparedNoise", "Randomness"]
+__all__ = [
+    "Bernoulli",
+    "BinaryNoise",
+    "BitLaws",
+    "FlipCaps",
+    "Gaussian",
+    "Noise",
+    "PreparedNoise",
+    "Randomness",
+    "SparseFlips",
+    "Uniform",
+    "drawable_probabilities",
+    "flip_caps",
+]

@@ -38,6 +38,10 @@ class Noise(ABC):
     norm: int
     """The p of the budget Σ_d |x'_d − x_d|^p spent in an input group (0 counts changed elements)."""
 
+    kinds: tuple[str, ...] = ("changes",)
+    """Kinds of perturbation that the weights tell apart; the columns of W are all input groups of the first kind,
+    then all of the second."""
+
     @abstractmethod
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
         """Refuse levels that are not parameters of this family.
@@ -55,7 +59,8 @@ class Noise(ABC):
         """Certificate weights W, rounded up: output n of group i is robust while W[i]·b < η_n.
 
         Columns are input groups, or input groups per kind of perturbation where the family tells kinds apart.
-        Hidden inputs (level inf) have weight 0.
+        Hidden inputs (level inf) have weight 0. A weight may be infinite where a single change is never tolerated
+        (binary data that are not perturbed at all); base certificates replace it by an equivalent finite one.
         """
 
     @abstractmethod

@@ -47,10 +47,16 @@ class Randomness:
                 sample.normal_(generator=self._torch)
 
     def uniform_(self, out: torch.Tensor) -> None:
-        """Fill a contiguous float32 or float64 tensor of shape (samples, …) with numbers uniform on [0, 1)."""
+        """Fill a contiguous float32 or float64 tensor of shape (samples, …) with numbers uniform on [0, 1).
+
+        They are whole multiples of 2⁻²⁴ (2⁻⁵³ for float64 on the CPU), all equally likely: for a threshold that is a
+        multiple of 2⁻²⁴ too, the probability of falling below it is the threshold itself.
+        """
         if self._numpy is not None:
             dtype = np.float64 if out.dtype == torch.float64 else np.float32
             self._numpy.random(dtype=dtype, out=out.numpy())
         else:
+            # Not uniform_, whose rounding to single precision makes some numbers likelier than others.
             for sample in out:
-                sample.uniform_(generator=self._torch)
+                sample.random_(0, 1 << 24, generator=self._torch)
+            out.mul_(2.0**-24)

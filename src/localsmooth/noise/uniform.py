@@ -1,0 +1,45 @@
+"""Uniform noise, for perturbations bounded in the l1 norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from localsmooth.noise.additive import AdditiveNoise
+from localsmooth.noise.precision import attained_levels
+from localsmooth.noise.randomness import Randomness
+
+__all__ = ["Uniform"]
+
+
+@dataclass(frozen=True)
+class Uniform(AdditiveNoise):
+    """z ~ U[x − λ, x + λ] with one half-width λ per pair of output and input group.
+
+    W = 1/λ. The threshold that goes with it is 2q − 1, see `UniformVotes` in the certificates.
+
+    Parameters
+    ----------
+    clamp
+        Clamp the noisy inputs to the model's declared bounds. The clamp is part of the base classifier, so budgets
+        and radii stay in the declared input space.
+    """
+
+    norm = 1
+    distribution = "uniform"
+
+    @staticmethod
+    def fill(out: torch.Tensor, randomness: Randomness) -> None:
+        """Overwrite `out` with numbers uniform on [−1, 1)."""
+        randomness.uniform_(out)
+        out.mul_(2).sub_(1)
+
+    def weights(
+        self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]
+    ) -> Float[np.ndarray, "output_groups columns"]:
+        """1/λ, rounded up; 0 where λ is infinite."""
+        self.validate(levels)
+        return np.where(np.isinf(levels), 0.0, np.nextafter(1.0 / attained_levels(levels), np.inf))
