@@ -1,1 +1,29 @@
-"""."""
+"""The result of a certification: one labelled data set, in memory and on disk."""
+
+from localsmooth.results.build import build_dataset
+from localsmooth.results.files import load, save
+from localsmooth.results.item import CertifiedCurve, ItemResult
+from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
+from localsmooth.results.run import RunInfo, run_info
+from localsmooth.results.validate import validate
+from localsmooth.results.view import ItemView, item_view
+
+__all__ = [
+    "ACCURACY",
+    "FORMAT_VERSION",
+    "NO_GROUP",
+    "NO_LABEL",
+    "OUTSIDE",
+    "RATIO",
+    "CertifiedCurve",
+    "ItemResult",
+    "ItemView",
+    "RunInfo",
+    "axis_names",
+    "build_dataset",
+    "item_view",
+    "load",
+    "run_info",
+    "save",
+    "validate",
+]

@@ -1,0 +1,149 @@
+"""From the results of the items to one labelled data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.results.item import ItemResult, check_item
+from localsmooth.results.names import (
+    ACCURACY,
+    FORMAT,
+    FORMAT_VERSION,
+    INPUT,
+    NO_GROUP,
+    NO_LABEL,
+    OUTPUT,
+    OUTSIDE,
+    RATIO,
+    axis_names,
+)
+from localsmooth.results.run import RunInfo, attributes
+
+__all__ = ["build_dataset"]
+
+
+def build_dataset(items: Sequence[ItemResult], run: RunInfo) -> xr.Dataset:
+    """Join the results of all items into one labelled data set.
+
+    Items of different sizes are padded at the end of each axis: padding has prediction and candidate `OUTSIDE`, label
+    `NO_LABEL`, groups `NO_GROUP`, no votes, NaN for every real number, and is ignored. The denominator `total` is the
+    number of outputs that are not ignored (0 for the accuracy of an unlabelled item).
+
+    Parameters
+    ----------
+    items
+        Results of the items, of one rank and with the same targets, or without accuracy where unlabelled.
+    run
+        What they were certified with.
+
+    Returns
+    -------
+    dataset
+        Dimensions item, target, bound, budget, input_group, channel and the spatial axes of inputs and outputs (see
+        `axis_names`); units in the attributes of each variable, the facts about the run in those of the data set.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no item, two share a name, ranks differ, or the arrays of an item contradict one another.
+    """
+    if not items:
+        raise InvalidInputError("items", "is empty", "Pass at least one item")
+    if any(item.prediction.ndim == 0 or item.input_group.ndim == 0 for item in items):
+        raise InvalidInputError(
+            "items", "an item has no axis of outputs or inputs", "Give a single output the shape (1,)"
+        )
+    if len({item.name for item in items}) != len(items):
+        raise InvalidInputError("items", "two items share a name", "Give each item its own name")
+    for field, ranks in (
+        ("prediction", {item.prediction.ndim for item in items}),
+        ("input_group", {item.input_group.ndim for item in items}),
+        ("image", {None if item.image is None else item.image.shape[0] for item in items}),
+    ):
+        if len(ranks) > 1:
+            raise InvalidInputError(field, f"items differ in rank or channels: {ranks}", "Certify them in two runs")
+    for item in items:
+        check_item(item, run)
+    coordinates = {
+        "item": [item.name for item in items],
+        "target": [target for target in (RATIO, ACCURACY) if any(target in item.targets for item in items)],
+        "bound": list(run.bound_names),
+        "budget": ("budget", np.array(run.budgets, dtype=np.float64), {"units": run.units, "long_name": "budget ε"}),
+    }
+    variables = _output_variables(items, run) | _input_variables(items, run)
+    variables |= _count_variables(items, coordinates["target"], run)
+    attrs = {"format": FORMAT, "format_version": FORMAT_VERSION} | attributes(run)
+    return xr.Dataset(variables, coordinates, attrs)
+
+
+def _output_variables(items: Sequence[ItemResult], run: RunInfo) -> dict[str, Any]:
+    dims = ("item", *axis_names(OUTPUT, items[0].prediction.ndim))
+
+    def classes(array: np.ndarray | None, item: ItemResult) -> np.ndarray:
+        label = np.full(item.prediction.shape, NO_LABEL) if array is None else array
+        return np.where(item.counted, label, NO_LABEL)
+
+    ignored = _padded([~item.counted for item in items], True, np.bool_)
+    return {
+        "label": (dims, _padded([classes(i.label, i) for i in items], NO_LABEL, np.int32)),
+        "ignored": (dims, ignored),
+        "candidate": (dims, _padded([i.candidate for i in items], OUTSIDE, np.int32)),
+        "prediction": (dims, _padded([i.prediction for i in items], OUTSIDE, np.int32)),
+        "votes": (dims, _padded([i.votes for i in items], 0, np.int64)),
+        "lower_probability": (dims, _padded([i.lower_probability for i in items], np.nan, np.float64)),
+        "eta": (dims, _padded([i.eta for i in items], np.nan, np.float64)),
+        "radius": (dims, _padded([i.radius for i in items], np.nan, np.float64), {"units": run.units}),
+        "output_partition": (dims, _padded([i.output_group for i in items], NO_GROUP, np.int32)),
+    }
+
+
+def _input_variables(items: Sequence[ItemResult], run: RunInfo) -> dict[str, Any]:
+    dims = axis_names(INPUT, items[0].input_group.ndim)
+    groups = _padded([item.input_group for item in items], NO_GROUP, np.int32)
+    variables: dict[str, Any] = {"input_partition": (("item", *dims), groups)}
+    images = [item.image for item in items if item.image is not None]
+    if images:
+        stacked = _padded(images, np.nan, np.float32)
+        variables["image"] = (("item", "channel", *dims), stacked, {"units": run.units})
+    return variables
+
+
+def _count_variables(items: Sequence[ItemResult], targets: Any, run: RunInfo) -> dict[str, Any]:
+    dims = ("item", "target", "bound", "budget")
+    shape = (len(items), len(targets), len(run.bound_names), len(run.budgets))
+    groups = max(curve.attack.shape[1] for item in items for curve in item.curves.values())
+    certified = np.zeros(shape, dtype=np.int64)
+    lower, upper = np.zeros(shape), np.full(shape, np.nan)
+    attack = np.full((*shape, groups), np.nan)
+    total = np.zeros(shape[:2], dtype=np.int64)
+    for i, item in enumerate(items):
+        for t, target in enumerate(targets):
+            if target not in item.targets:
+                continue
+            total[i, t] = item.counted.sum()
+            for b, bound in enumerate(run.bound_names):
+                curve = item.curves[target, bound]
+                certified[i, t, b] = curve.certified
+                lower[i, t, b] = curve.lower
+                upper[i, t, b] = curve.upper
+                attack[i, t, b, :, : curve.attack.shape[1]] = curve.attack
+    return {
+        "certified": (dims, certified, {"units": "outputs"}),
+        "lower": (dims, lower, {"units": "outputs"}),
+        "upper": (dims, upper, {"units": "outputs"}),
+        "attack": ((*dims, "input_group"), attack, {"units": f"({run.units}), sum of |δ|^p in {run.norm}"}),
+        "total": (("item", "target"), total, {"units": "outputs"}),
+    }
+
+
+def _padded(arrays: Sequence[np.ndarray], fill: float | int, dtype: Any) -> np.ndarray:
+    shape = tuple(max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True))
+    stacked = np.full((len(arrays), *shape), fill, dtype=dtype)
+    for index, array in enumerate(arrays):
+        stacked[(index, *(slice(size) for size in array.shape))] = array
+    return stacked

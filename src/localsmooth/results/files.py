@@ -1,0 +1,145 @@
+"""Results on disk: NetCDF files, written whole or not at all and read with suspicion."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray as xr
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.results.validate import validate
+
+__all__ = ["load", "save"]
+
+_FILTERS = {1, 2, 3}  # deflate, shuffle, checksum: the ones that HDF5 has built in and that load no plugin
+
+
+def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a result to a NetCDF file, with a checksum over its contents; an older file is replaced atomically.
+
+    Parameters
+    ----------
+    dataset
+        A result from `build_dataset`.
+    path
+        File to write; its folder exists.
+
+    Raises
+    ------
+    InvalidInputError
+        If the data set is not a valid result.
+    OSError
+        If the file cannot be written.
+    """
+    target = Path(path)
+    sealed = validate(dataset).copy(deep=False)
+    sealed.attrs = {name: value for name, value in dataset.attrs.items() if name != "checksum"}
+    sealed.attrs["checksum"] = _checksum(sealed)
+    encoding: dict[str, dict[str, Any]] = {}
+    for name, array in sealed.variables.items():
+        array.encoding = {}
+        if array.dtype.kind != "U":
+            encoding[str(name)] = {"zlib": True, "complevel": 4, "_FillValue": None}
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    os.close(descriptor)
+    try:
+        sealed.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset:
+    """Read a result back into memory; nothing in the file is executed, and nothing outside of it is read.
+
+    Parameters
+    ----------
+    path
+        File written by `save`.
+    max_bytes
+        Largest size of the contents in memory, so that a small file cannot unpack to an enormous one.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is missing, foreign, damaged, too large, of another version, or reaches outside itself.
+    """
+    field = f"result file {os.fspath(path)!r}"
+    if not Path(path).is_file():
+        raise InvalidInputError(field, "does not exist or is not a file", "Pass a file written by `save`")
+    try:
+        with h5py.File(path, "r") as opened:
+            _inspect(opened, max_bytes)
+        with xr.open_dataset(path, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
+            dataset = opened.load()
+        for name in ("item", "target", "bound"):
+            if name in dataset.coords:
+                names = np.array([str(value) for value in dataset[name].values.tolist()], dtype=np.str_)
+                dataset = dataset.assign_coords({name: (name, names)})
+        validate(dataset)
+        if dataset.attrs.get("checksum") != _checksum(dataset):
+            raise InvalidInputError("checksum", "does not fit the contents", "The file is damaged; certify again")
+        return dataset
+    except InvalidInputError as error:
+        raise InvalidInputError(field, f"{error.field}: {error.problem}", error.remedy) from error
+    except Exception as error:  # the HDF5 library's errors on damaged files have no common base
+        raise InvalidInputError(
+            field, f"cannot be read ({type(error).__name__}: {error})", "Pass a file written by `save`"
+        ) from error
+
+
+def _inspect(opened: h5py.File, max_bytes: int) -> None:
+    """Refuse whatever makes HDF5 follow links, load plugins or unpack without limit."""
+    size = 0
+    for name in map(str, opened):
+        if not isinstance(opened.get(name, getlink=True), h5py.HardLink):
+            raise InvalidInputError(name, "is a link", "Results hold their own data")
+        member = opened[name]
+        if not isinstance(member, h5py.Dataset):
+            raise InvalidInputError(name, "is not an array", "Results are flat")
+        settings = member.id.get_create_plist()
+        if settings.get_external_count() > 0 or member.is_virtual:
+            raise InvalidInputError(name, "keeps its data in another file", "Results hold their own data")
+        filters = {settings.get_filter(index)[0] for index in range(settings.get_nfilters())}
+        if not filters <= _FILTERS:
+            raise InvalidInputError(name, f"uses the filters {sorted(filters)}", "Results are packed with deflate")
+        text = h5py.check_string_dtype(member.dtype)
+        if member.dtype.kind not in "biuf" and text is None:
+            raise InvalidInputError(name, f"has the type {member.dtype}", "Results hold numbers and text")
+        size += member.size * member.dtype.itemsize
+        if size > max_bytes:
+            raise InvalidInputError(name, f"unpacks to more than {max_bytes} bytes", "Raise max_bytes if you trust it")
+
+
+def _checksum(dataset: xr.Dataset) -> str:
+    """SHA-256 over names, dimensions, types, values and attributes."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        array = dataset[name]
+        values = np.ascontiguousarray(array.values)
+        header = [name, array.dims, values.dtype.kind, values.shape, _plain(array.attrs)]
+        digest.update(json.dumps(header, sort_keys=True).encode())
+        if values.dtype.kind == "U":
+            digest.update(json.dumps(values.tolist()).encode())
+        else:
+            digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
+    digest.update(json.dumps(_plain(dataset.attrs), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _plain(attrs: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        str(name): value.item() if hasattr(value, "item") else value
+        for name, value in attrs.items()
+        if name != "checksum"
+    }

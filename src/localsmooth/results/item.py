@@ -1,0 +1,181 @@
+"""The result of one item, as the certification computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from localsmooth.certificates import ABSTAIN
+from localsmooth.errors import InvalidInputError
+from localsmooth.results.names import ACCURACY, RATIO
+from localsmooth.results.run import RunInfo
+
+__all__ = ["CertifiedCurve", "ItemResult", "check_item"]
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedCurve:
+    """What one collective bound proves about one target, over all budgets.
+
+    Parameters
+    ----------
+    certified
+        Number of target outputs that provably keep their prediction, at each budget.
+    lower
+        The proven value before it is rounded up to `certified`.
+    upper
+        Number of target outputs left by the best attack plan that was found: no certificate from the same base
+        certificates can be larger. NaN where none was computed.
+    attack
+        Budget b_l = Σ|δ|^p that this plan spends in each input group, at each budget.
+    """
+
+    certified: Int[np.ndarray, "budgets"]
+    lower: Float[np.ndarray, "budgets"]
+    upper: Float[np.ndarray, "budgets"]
+    attack: Float[np.ndarray, "budgets input_groups"]
+
+
+@dataclass(frozen=True, eq=False)
+class ItemResult:
+    """Predictions, certificates and collective bounds of one item.
+
+    Parameters
+    ----------
+    name
+        Name of the item, unique in its run.
+    label
+        True classes; None for an unlabelled item.
+    ignored
+        Outputs that do not count (void labels, nodes outside the test set); None if all count.
+    candidate
+        Class that is certified, from the N₁ samples.
+    prediction
+        The candidate, or `ABSTAIN` where η is 0.
+    votes
+        How many of the N₂ samples voted for the candidate.
+    lower_probability
+        Simultaneous lower confidence bound q on the candidate's probability.
+    eta
+        Threshold η of the base certificate.
+    radius
+        Certified radius of each output on its own, in the units of the budgets; 0 where it abstains.
+    output_group
+        Output group of each output.
+    input_group
+        Input group of each spatial position of the input.
+    curves
+        The collective bounds, by (target, bound), where a target is "ratio" or "accuracy".
+    image
+        The input, channels first; None where it is not to be kept.
+    """
+
+    name: str
+    label: Int[np.ndarray, "*out"] | None
+    ignored: Bool[np.ndarray, "*out"] | None
+    candidate: Int[np.ndarray, "*out"]
+    prediction: Int[np.ndarray, "*out"]
+    votes: Int[np.ndarray, "*out"]
+    lower_probability: Float[np.ndarray, "*out"]
+    eta: Float[np.ndarray, "*out"]
+    radius: Float[np.ndarray, "*out"]
+    output_group: Int[np.ndarray, "*out"]
+    input_group: Int[np.ndarray, "*space"]
+    curves: Mapping[tuple[str, str], CertifiedCurve]
+    image: Float[np.ndarray, "channels *space"] | None = None
+
+    @property
+    def counted(self) -> Bool[np.ndarray, "*out"]:
+        """Outputs that count: all that are not ignored."""
+        return np.ones(self.prediction.shape, dtype=bool) if self.ignored is None else ~self.ignored
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Targets of this item's curves, in the order in which they are stored."""
+        return tuple(target for target in (RATIO, ACCURACY) if any(key[0] == target for key in self.curves))
+
+    def at_stake(self, target: str) -> Bool[np.ndarray, "*out"]:
+        """Outputs that a certificate of the target can count: not ignored, not abstaining and, for accuracy, right."""
+        alive = self.counted & (self.prediction != ABSTAIN)
+        if target == RATIO:
+            return alive
+        return np.zeros_like(alive) if self.label is None else alive & (self.prediction == self.label)
+
+
+class _Demand:
+    """Raises where something about an item does not hold."""
+
+    def __init__(self, item: str) -> None:
+        self.item = item
+
+    def __call__(self, holds: bool | np.bool_, field: str, problem: str, remedy: str) -> None:
+        if not holds:
+            raise InvalidInputError(f"{field} of item {self.item!r}", problem, remedy)
+
+
+def check_item(item: ItemResult, run: RunInfo) -> None:
+    """Refuse an item whose arrays do not fit together, are out of range or certify what cannot be certified."""
+    classes, counted, demand = len(run.class_names), item.counted, _Demand(item.name)
+    shape = item.prediction.shape
+    for name in ("label", "ignored", "candidate", "votes", "lower_probability", "eta", "radius", "output_group"):
+        array = getattr(item, name)
+        demand(array is None or array.shape == shape, name, "differs in shape from the prediction", "Use one shape")
+    if item.image is not None:
+        demand(item.image.shape[1:] == item.input_group.shape, "image", "does not fit input_group", "Channels first")
+        demand(np.isfinite(item.image).all(), "image", "holds NaN or infinity", "Pass finite values")
+    if item.label is not None:
+        truth = item.label[counted]
+        demand(
+            ((truth >= 0) & (truth < classes)).all(), "label", f"is outside 0 … {classes - 1}", "Ignore other outputs"
+        )
+    inside = (item.candidate >= 0) & (item.candidate < classes)
+    demand(inside.all(), "candidate", f"is outside 0 … {classes - 1}", "Pass classes")
+    abstains = item.prediction == ABSTAIN
+    demand(
+        (abstains | (item.prediction == item.candidate)).all(),
+        "prediction",
+        "is neither the candidate nor ABSTAIN",
+        "Certify the candidate or abstain",
+    )
+    demand(((item.votes >= 0) & (item.votes <= run.n_bound)).all(), "votes", "are outside 0 … n_bound", "Recount")
+    q = item.lower_probability
+    demand(((q >= 0) & (q <= 1)).all(), "lower_probability", "is outside [0, 1] or NaN", "Pass probabilities")
+    demand((item.eta >= 0).all(), "eta", "is negative or NaN", "Pass thresholds >= 0")
+    demand((item.radius >= 0).all(), "radius", "is negative or NaN", "Pass radii >= 0")
+    demand(((item.eta > 0) == ~abstains).all(), "eta", "is not 0 exactly where it abstains", "Abstain where eta is 0")
+    demand((item.radius[abstains] == 0).all(), "radius", "is positive where it abstains", "Use 0 there")
+    demand((item.output_group >= 0).all(), "output_group", "is negative", "Number the groups from 0")
+    demand((item.input_group >= 0).all(), "input_group", "is negative", "Number the groups from 0")
+    keys = {(target, bound) for target in item.targets for bound in run.bound_names}
+    demand(bool(keys) and set(item.curves) == keys, "curves", "do not cover every target and bound", "Fill them all")
+    for (target, bound), curve in item.curves.items():
+        field = f"curves[{target!r}, {bound!r}]"
+        demand(target != ACCURACY or item.label is not None, field, "needs labels", "Leave accuracy out")
+        _check_curve(curve, field, int(item.at_stake(target).sum()), len(run.budgets), demand)
+        groups = int(item.input_group.max(initial=-1)) + 1
+        demand(curve.attack.shape[1] >= groups, field, "attacks fewer groups than input_group names", "One column each")
+
+
+def _check_curve(curve: CertifiedCurve, field: str, at_stake: int, budgets: int, demand: _Demand) -> None:
+    for array in (curve.certified, curve.lower, curve.upper, curve.attack):
+        demand(len(array) == budgets, field, "does not have one row per budget", "Pass one value per budget")
+    demand((curve.certified >= 0).all(), field, "certifies a negative number", "Clip at 0")
+    demand(
+        (curve.certified <= at_stake).all(),
+        field,
+        f"certifies more than the {at_stake} outputs that could be certified",
+        "Count ignored, abstaining and, for accuracy, wrong outputs out",
+    )
+    demand((curve.certified <= np.ceil(curve.lower)).all(), field, "certifies more than it proves", "Round lower up")
+    known = ~np.isnan(curve.upper)
+    demand(
+        (curve.certified[known] <= curve.upper[known]).all(),
+        field,
+        "certifies more outputs than the best attack leaves",
+        "One of the two is wrong: pass NaN for an upper bound that is not an integer count",
+    )
+    attack = curve.attack
+    demand((np.isfinite(attack) & (attack >= 0)).all(), field, "has a negative or NaN attack", "Pass budgets >= 0")

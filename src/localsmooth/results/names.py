@@ -1,0 +1,69 @@
+"""Names of the dimensions, variables and special values of a result."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ACCURACY",
+    "COUNT_VARIABLES",
+    "FORMAT",
+    "FORMAT_VERSION",
+    "INPUT",
+    "NO_GROUP",
+    "NO_LABEL",
+    "OUTPUT",
+    "OUTPUT_VARIABLES",
+    "OUTSIDE",
+    "RATIO",
+    "axis_names",
+]
+
+FORMAT = "localsmooth-results"
+"""Value of the attribute `format` of every result."""
+FORMAT_VERSION = 1
+"""Version of the file format; raised when a reader of the old one would misread the new one."""
+
+RATIO = "ratio"
+"""Target of the certified ratio: every output that is not ignored counts."""
+ACCURACY = "accuracy"
+"""Target of the certified accuracy: every correct output counts."""
+
+OUTSIDE = -2
+"""Prediction and candidate of a padding position, outside an item that is smaller than the largest one."""
+NO_LABEL = -1
+"""Label of an output that is ignored, unlabelled or padding."""
+NO_GROUP = -1
+"""Group of a padding position."""
+
+INPUT = "input"
+OUTPUT = "output"
+
+OUTPUT_VARIABLES = {
+    "label": "i",
+    "ignored": "b",
+    "candidate": "i",
+    "prediction": "i",
+    "votes": "i",
+    "lower_probability": "f",
+    "eta": "f",
+    "radius": "f",
+    "output_partition": "i",
+}
+"""Variables with one value per output, with the kind of their numbers."""
+COUNT_VARIABLES = {"certified": "i", "lower": "f", "upper": "f"}
+"""Variables over item, target, bound and budget, with the kind of their numbers."""
+
+_AXES = {0: (), 1: ("position",), 2: ("y", "x"), 3: ("z", "y", "x")}
+
+
+def axis_names(side: str, rank: int) -> tuple[str, ...]:
+    """Names of the spatial dimensions of the inputs or outputs, such as ("output_y", "output_x").
+
+    Parameters
+    ----------
+    side
+        "input" or "output".
+    rank
+        Number of spatial axes: one is called position, two y and x, three z, y and x, more are numbered.
+    """
+    axes = _AXES.get(rank) or tuple(str(axis) for axis in range(rank))
+    return tuple(f"{side}_{axis}" for axis in axes)

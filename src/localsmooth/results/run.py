@@ -1,0 +1,144 @@
+"""What a certification ran with: the facts that every number of the result depends on."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+import xarray as xr
+from pydantic import TypeAdapter, ValidationError
+
+from localsmooth.errors import InvalidInputError
+
+__all__ = ["RunInfo", "attributes", "run_info"]
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """Everything about a run that is the same for all of its items.
+
+    Parameters
+    ----------
+    budgets
+        ε, strictly ascending, in `units`.
+    norm
+        Norm of the perturbation, such as "l2".
+    units
+        Units of ε and of the radii, such as "pixel values in [0, 1]".
+    alpha
+        Probability with which the certificate of one item may fail.
+    n_candidate
+        Samples per output group to choose the candidate, N₁.
+    n_bound
+        Further samples per output group to bound its probability, N₂.
+    class_names
+        Name of each class.
+    bound_names
+        Names of the collective bounds, weakest first.
+    method
+        Name of the method, such as "localized".
+    configuration
+        The whole configuration, as plain JSON values.
+    seconds
+        Wall time of the run.
+    batch_size, device, precision
+        How the model was evaluated.
+    versions
+        Version of each library that the numbers depend on.
+    input_bounds
+        Smallest and largest input value, in `units`; None if the model declares none.
+    assumptions
+        Sentences that the promise rests on besides α, N₁ and N₂, such as the clamp and the rule for many outputs.
+
+    Raises
+    ------
+    InvalidInputError
+        If a value is out of range, or the configuration is not plain JSON.
+    """
+
+    budgets: tuple[float, ...]
+    norm: str
+    units: str
+    alpha: float
+    n_candidate: int
+    n_bound: int
+    class_names: tuple[str, ...]
+    bound_names: tuple[str, ...]
+    method: str = "localized"
+    configuration: dict[str, Any] = field(default_factory=dict[str, Any])
+    seconds: float = 0.0
+    batch_size: int = 1
+    device: str = "cpu"
+    precision: str = "float32"
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    input_bounds: tuple[float, float] | None = None
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        previous = -math.inf
+        for budget in self.budgets:
+            if not (0 <= budget < math.inf and budget > previous):
+                raise InvalidInputError("budgets", "are not strictly ascending numbers >= 0", "Sort, drop repeats")
+            previous = budget
+        if not self.budgets:
+            raise InvalidInputError("budgets", "is empty", "Pass at least one budget")
+        if not 0 < self.alpha < 1:
+            raise InvalidInputError("alpha", f"is {self.alpha}", "Pass a probability strictly between 0 and 1")
+        for name in ("n_candidate", "n_bound", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InvalidInputError(name, f"is {getattr(self, name)}", "Pass a number >= 1")
+        if not 0 <= self.seconds < math.inf:
+            raise InvalidInputError("seconds", f"is {self.seconds}", "Pass the run's wall time")
+        if not self.class_names:
+            raise InvalidInputError("class_names", "is empty", "Name every class")
+        if not self.bound_names or len(set(self.bound_names)) != len(self.bound_names):
+            raise InvalidInputError("bound_names", "is empty or repeats a name", "Name each bound once")
+        if self.input_bounds is not None and not self.input_bounds[0] < self.input_bounds[1]:
+            raise InvalidInputError("input_bounds", f"is {self.input_bounds}", "Pass the smaller bound first")
+        try:
+            json.dumps(self.configuration, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInputError("configuration", f"is not plain JSON ({error})", "Pass JSON values") from error
+
+
+_PLAIN = ("method", "norm", "units", "alpha", "n_candidate", "n_bound", "seconds", "batch_size", "device", "precision")
+_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration")
+
+
+def attributes(run: RunInfo) -> dict[str, Any]:
+    """Attributes of a result's data set: plain values as they are, compound ones as JSON text."""
+    values = asdict(run)
+    plain = {name: values[name] for name in _PLAIN}
+    return plain | {name: json.dumps(values[name], ensure_ascii=False) for name in _JSON}
+
+
+def run_info(dataset: xr.Dataset) -> RunInfo:
+    """The facts about the run that a result carries in its attributes and coordinates.
+
+    Raises
+    ------
+    InvalidInputError
+        If an attribute is missing, of the wrong type or out of range.
+    """
+    attrs = cast("Mapping[str, Any]", dataset.attrs)
+    values: dict[str, Any] = {}
+    try:
+        for name in _PLAIN:
+            value = attrs[name]
+            values[name] = value.item() if hasattr(value, "item") else value
+        for name in _JSON:
+            values[name] = json.loads(attrs[name])
+        values["budgets"] = dataset["budget"].values.tolist()
+        values["bound_names"] = [str(name) for name in dataset["bound"].values]
+        return TypeAdapter(RunInfo).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "attributes"
+        raise InvalidInputError(where, str(first["msg"]), "The result is damaged or foreign; certify again") from error
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            "attributes", f"{type(error).__name__}: {error}", "The result is damaged or foreign; certify again"
+        ) from error

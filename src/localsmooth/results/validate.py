@@ -1,0 +1,150 @@
+"""Check that a data set is a result of this package, whole and consistent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from localsmooth.certificates import ABSTAIN
+from localsmooth.errors import InvalidInputError
+from localsmooth.results.names import (
+    ACCURACY,
+    COUNT_VARIABLES,
+    FORMAT,
+    FORMAT_VERSION,
+    INPUT,
+    NO_GROUP,
+    NO_LABEL,
+    OUTPUT,
+    OUTPUT_VARIABLES,
+    OUTSIDE,
+    RATIO,
+    axis_names,
+)
+from localsmooth.results.run import run_info
+
+__all__ = ["validate"]
+
+_REMEDY = "The result is damaged or foreign; certify again"
+
+
+def validate(dataset: xr.Dataset) -> xr.Dataset:
+    """Return the data set if it is a whole and consistent result; otherwise say what is wrong with it.
+
+    Raises
+    ------
+    InvalidInputError
+        For a foreign data set, another format version, missing or additional variables, wrong dimensions or types,
+        values out of range, or counts that certify more than there is to certify.
+    """
+    attrs: dict[str, Any] = dict(dataset.attrs)
+    _demand(attrs.get("format") == FORMAT, "format", f"is not {FORMAT!r}")
+    version = attrs.get("format_version")
+    _demand(
+        version == FORMAT_VERSION, "format_version", f"is {version!r}, and this release reads version {FORMAT_VERSION}"
+    )
+    _check_structure(dataset)
+    run = run_info(dataset)
+    _check_predictions(dataset, len(run.class_names), run.n_bound)
+    _check_counts(dataset)
+    return dataset
+
+
+def _demand(holds: bool | np.bool_, field: str, problem: str) -> None:
+    if not holds:
+        raise InvalidInputError(field, problem, _REMEDY)
+
+
+def _check_structure(dataset: xr.Dataset) -> None:
+    variables = OUTPUT_VARIABLES | COUNT_VARIABLES | {"attack": "f", "total": "i", "input_partition": "i"}
+    names = set(map(str, dataset.data_vars))
+    for name in variables:
+        _demand(name in names, name, "is missing")
+    unknown = sorted(names - set(variables) - {"image"})
+    _demand(not unknown, "variables", f"{unknown} are not part of a result")
+    _demand(
+        set(map(str, dataset.coords)) == {"item", "target", "bound", "budget"},
+        "coordinates",
+        f"are {sorted(map(str, dataset.coords))}",
+    )
+    outputs = ("item", *axis_names(OUTPUT, dataset["prediction"].ndim - 1))
+    space = axis_names(INPUT, dataset["input_partition"].ndim - 1)
+    counts = ("item", "target", "bound", "budget")
+    dims = dict.fromkeys(OUTPUT_VARIABLES, outputs) | dict.fromkeys(COUNT_VARIABLES, counts)
+    dims |= {
+        "attack": (*counts, "input_group"),
+        "total": ("item", "target"),
+        "input_partition": ("item", *space),
+        "item": ("item",),
+        "target": ("target",),
+        "bound": ("bound",),
+        "budget": ("budget",),
+    }
+    kinds = variables | {"item": "U", "target": "U", "bound": "U", "budget": "f"}
+    if "image" in names:
+        dims["image"], kinds["image"] = ("item", "channel", *space), "f"
+    for name, expected in dims.items():
+        array = dataset[name]
+        _demand(array.dims == expected, name, f"has the dimensions {array.dims} instead of {expected}")
+        _demand(array.dtype.kind == kinds[name], name, f"has the type {array.dtype}")
+    _demand(min(dataset.sizes.values()) > 0, "dimensions", "one of them has length 0")
+    for name in ("item", "target", "bound"):
+        values = dataset[name].values.tolist()
+        _demand(len(set(values)) == len(values), name, "repeats a name")
+    targets = dataset["target"].values.tolist()
+    _demand(set(targets) <= {RATIO, ACCURACY}, "target", f"is {targets}")
+
+
+def _check_predictions(dataset: xr.Dataset, classes: int, n_bound: int) -> None:
+    array = {name: dataset[name].values for name in OUTPUT_VARIABLES}
+    outside = array["output_partition"] == NO_GROUP
+    inside = ~outside
+    prediction, candidate = array["prediction"], array["candidate"]
+    label, ignored = array["label"], array["ignored"]
+    _demand(((prediction == OUTSIDE) == outside).all(), "prediction", "does not mark the padding")
+    _demand(((candidate == OUTSIDE) == outside).all(), "candidate", "does not mark the padding")
+    _demand(ignored[outside].all(), "ignored", "leaves out some padding")
+    _demand(((candidate >= 0) & (candidate < classes))[inside].all(), "candidate", "is not a class")
+    abstains = (prediction == ABSTAIN)[inside]
+    _demand((abstains | (prediction == candidate)[inside]).all(), "prediction", "is neither the candidate nor abstains")
+    _demand(((label >= NO_LABEL) & (label < classes)).all(), "label", "is not a class")
+    _demand((label[ignored] == NO_LABEL).all(), "label", "labels an ignored output")
+    _demand(((array["votes"] >= 0) & (array["votes"] <= n_bound)).all(), "votes", "are outside 0 … n_bound")
+    q, eta, radius = (array[name][inside] for name in ("lower_probability", "eta", "radius"))
+    _demand(((q >= 0) & (q <= 1)).all(), "lower_probability", "is outside [0, 1] or NaN")
+    _demand(((eta > 0) == ~abstains).all(), "eta", "is not 0 exactly where the prediction abstains")
+    _demand((eta >= 0).all(), "eta", "is negative or NaN")
+    _demand((radius >= 0).all() and not radius[abstains].any(), "radius", "is negative, NaN or positive at abstention")
+    _demand((array["output_partition"] >= NO_GROUP).all(), "output_partition", "has a negative group")
+    groups = dataset["input_partition"].values
+    _demand(
+        ((groups >= NO_GROUP) & (groups < dataset.sizes["input_group"])).all(), "input_partition", "is out of range"
+    )
+    if "image" in dataset:
+        image = np.moveaxis(dataset["image"].values, 1, 0)
+        _demand(np.isfinite(image[:, groups != NO_GROUP]).all(), "image", "holds NaN or infinity")
+
+
+def _check_counts(dataset: xr.Dataset) -> None:
+    total, certified = dataset["total"].values, dataset["certified"].values
+    axes = tuple(range(1, dataset["prediction"].ndim))
+    counted = ~dataset["ignored"].values
+    prediction, label = dataset["prediction"].values, dataset["label"].values
+    alive = counted & (prediction != ABSTAIN)
+    at_stake = {RATIO: alive, ACCURACY: alive & (prediction == label)}
+    outputs = counted.sum(axis=axes)
+    labelled = ((label != NO_LABEL) | ~counted).all(axis=axes)
+    for t, target in enumerate(dataset["target"].values.tolist()):
+        known = total[:, t] == outputs
+        if target == ACCURACY:
+            known = np.where(labelled, known, total[:, t] == 0)
+        _demand(known.all(), "total", f"of target {target!r} is not the number of outputs that count")
+        limit = np.where(total[:, t] > 0, at_stake[target].sum(axis=axes), 0)
+        fits = (certified[:, t] >= 0) & (certified[:, t] <= limit[:, None, None])
+        _demand(fits.all(), "certified", f"of target {target!r} is negative or more than could be certified")
+    lower, upper, attack = (dataset[name].values for name in ("lower", "upper", "attack"))
+    _demand((certified <= np.ceil(lower)).all(), "lower", "proves less than is certified")
+    _demand((np.isnan(upper) | (certified <= upper)).all(), "upper", "is less than what is certified")
+    _demand((np.isnan(attack) | ((attack >= 0) & np.isfinite(attack))).all(), "attack", "is negative or infinite")
