@@ -5,7 +5,6 @@ from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
 from localsmooth.models.checks import ModelCheck, check_item, check_model
 from localsmooth.models.onnx_model import OnnxModel
-from localsmooth.models.outputs import predicted_labels
 from localsmooth.models.torch_model import TorchModel
 
 __all__ = [
@@ -19,5 +18,4 @@ __all__ = [
     "Upsample",
     "check_item",
     "check_model",
-    "predicted_labels",
 ]

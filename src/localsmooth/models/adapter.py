@@ -12,10 +12,11 @@ from jaxtyping import Float, Shaped
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.outputs import above_threshold, cropped, resized
-from localsmooth.models.preprocessing import Preprocessing
+from localsmooth.models.preprocessing import Number, Preprocessing
 
-__all__ = ["Adapter", "Upsample"]
+__all__ = ["Adapter", "Bounds", "Upsample"]
 
+Bounds = tuple[Number, Number]
 Upsample = bool | tuple[int, ...]
 
 
@@ -50,11 +51,11 @@ class Adapter(Model):
     def __init__(
         self,
         *,
-        bounds: tuple[float, float] | None,
+        bounds: Bounds | None,
         classes: int | None,
         output: OutputKind,
         preprocessing: Preprocessing,
-        threshold: float | None,
+        threshold: Number | None,
         upsample: Upsample | None,
         device: torch.device,
     ) -> None:
@@ -92,7 +93,7 @@ class Adapter(Model):
             )
 
     @abstractmethod
-    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         """Run the network; returns its raw output, and whether it is customary to upsample it."""
 
     def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Shaped[torch.Tensor, "batch *prediction"]:
@@ -134,7 +135,7 @@ class Adapter(Model):
         }
 
 
-def _ordered(bounds: tuple[float, float]) -> tuple[float, float]:
+def _ordered(bounds: Bounds) -> tuple[float, float]:
     low, high = float(bounds[0]), float(bounds[1])
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInputError("bounds", f"got {bounds}", "Pass (smallest, largest) input value, or None if unbounded")

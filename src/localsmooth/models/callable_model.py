@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models.adapter import Adapter, Upsample
+from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
-from localsmooth.models.preprocessing import Preprocessing
+from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["CallableModel"]
 
@@ -55,13 +55,13 @@ class CallableModel(Adapter):
         function: Callable[[np.ndarray], Any],
         *,
         name: str,
-        bounds: tuple[float, float] | None,
+        bounds: Bounds | None,
         classes: int | None = None,
         output: OutputKind = OutputKind.LOGITS,
-        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        normalise: Moments | None = None,
         pad_multiple: int | None = None,
-        pad_value: float | None = None,
-        threshold: float | None = None,
+        pad_value: Number | None = None,
+        threshold: Number | None = None,
         upsample: Upsample | None = None,
     ) -> None:
         if not name:
@@ -78,7 +78,7 @@ class CallableModel(Adapter):
         self._function = function
         self._name = name
 
-    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         values = batch.cpu().numpy()
         values.flags.writeable = False
         made = np.require(self._function(values), requirements=["C", "W"])

@@ -88,7 +88,7 @@ def check_model(
     model: Model,
     item: Num[torch.Tensor, "*item"] | Num[np.ndarray, "*item"],
     *,
-    samples: Float[torch.Tensor, "samples *item"] | None = None,
+    samples: Float[torch.Tensor, "samples ..."] | None = None,
     seed: int = 0,
 ) -> ModelCheck:
     """Call a model a few times and refuse it if certificates about it could be false or meaningless.
@@ -195,8 +195,10 @@ def _check_form(model: Model, output: Shaped[torch.Tensor, "..."], samples: int)
                 "Declare as many classes as there are labels, numbered from 0",
             )
         return _formed(model, shape[1:])
-    if not output.is_floating_point() and model.output is OutputKind.PROBABILITIES:
-        raise InvalidInputError("output", f"declared probabilities, got {output.dtype}", "Declare LOGITS or LABELS")
+    if not output.is_floating_point():
+        raise InvalidInputError(
+            "output", f"declared scores, got {output.dtype}", "Return floating-point scores, or declare LABELS"
+        )
     if len(shape) < 2 or shape[1] != model.classes:
         raise InvalidInputError(
             "classes",

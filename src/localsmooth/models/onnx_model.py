@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models.adapter import Adapter, Upsample
+from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
-from localsmooth.models.preprocessing import Preprocessing
+from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["OnnxModel"]
 
@@ -68,13 +68,13 @@ class OnnxModel(Adapter):
         self,
         path: str | os.PathLike[str],
         *,
-        bounds: tuple[float, float] | None,
+        bounds: Bounds | None,
         classes: int | None = None,
         output: OutputKind = OutputKind.LOGITS,
-        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        normalise: Moments | None = None,
         pad_multiple: int | None = None,
-        pad_value: float | None = None,
-        threshold: float | None = None,
+        pad_value: Number | None = None,
+        threshold: Number | None = None,
         upsample: Upsample | None = None,
         output_name: str | None = None,
         threads: int | None = None,
@@ -141,7 +141,7 @@ class OnnxModel(Adapter):
         shape = next(o.shape for o in self._session.get_outputs() if o.name == self._output_name)
         return _fixed(shape[1]) if len(shape) > 1 else None
 
-    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         wanted = self._input_shape
         if wanted and (
             len(wanted) != batch.ndim

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch.nn import functional
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["above_threshold", "cropped", "output_tensor", "predicted_labels", "resized"]
+__all__ = ["above_threshold", "cropped", "output_tensor", "resized"]
 
 _INTERPOLATION = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
@@ -102,27 +102,9 @@ def cropped(output: torch.Tensor, first_axis: int, padded: tuple[int, ...], spat
     return output[(..., *(slice(keep) for keep in kept))]
 
 
-def predicted_labels(
-    scores: Float[torch.Tensor, "batch classes *outputs"],
-) -> Int[torch.Tensor, "batch *outputs"]:
-    """Class with the largest score, the smallest such class on ties where the backend says so.
-
-    One pass over the scores finds the labels and every NaN.
-
-    Raises
-    ------
-    InvalidInputError
-        If a score is NaN: an argmax would return some class all the same.
-    """
-    values, labels = scores.max(dim=1)
-    if bool(values.isnan().any()):
-        raise _not_a_number()
-    return labels
-
-
 def above_threshold(
     scores: Float[torch.Tensor, "batch one *outputs"], threshold: float
-) -> Int[torch.Tensor, "batch *outputs"]:
+) -> Integer[torch.Tensor, "batch *outputs"]:
     """Label 1 where a one-channel map exceeds the threshold, else 0.
 
     Raises
@@ -138,13 +120,9 @@ def above_threshold(
         )
     scores = scores[:, 0]
     if bool(scores.isnan().any()):
-        raise _not_a_number()
+        raise InvalidInputError(
+            "model",
+            "its scores contain NaN",
+            "Look for overflow in half precision, division by zero, or an input that already contains NaN",
+        )
     return (scores > threshold).to(torch.uint8)
-
-
-def _not_a_number() -> InvalidInputError:
-    return InvalidInputError(
-        "model",
-        "its scores contain NaN",
-        "Look for overflow in half precision, division by zero, or an input that already contains NaN",
-    )

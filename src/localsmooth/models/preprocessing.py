@@ -11,7 +11,10 @@ from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["Preprocessing", "reflected_positions"]
+__all__ = ["Moments", "Number", "Preprocessing", "reflected_positions"]
+
+Number = int | float
+Moments = tuple[Number | Sequence[Number], Number | Sequence[Number]]
 
 
 def reflected_positions(size: int, padded: int) -> Int[np.ndarray, "padded"]:
@@ -31,7 +34,7 @@ def reflected_positions(size: int, padded: int) -> Int[np.ndarray, "padded"]:
     return np.minimum(positions, period - positions) if size > 1 else np.zeros(padded, dtype=np.int64)
 
 
-def _per_channel(field: str, values: float | Sequence[float]) -> tuple[float, ...]:
+def _per_channel(field: str, values: Number | Sequence[Number]) -> tuple[float, ...]:
     made = (float(values),) if isinstance(values, int | float) else tuple(float(v) for v in values)
     if not made or not all(math.isfinite(v) for v in made):
         raise InvalidInputError(field, f"got {made}", "Pass one finite number per channel")
@@ -60,9 +63,9 @@ class Preprocessing:
 
     def __init__(
         self,
-        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        normalise: Moments | None = None,
         pad_multiple: int | None = None,
-        pad_value: float | None = None,
+        pad_value: Number | None = None,
     ) -> None:
         self._mean, self._deviation = ((), ()) if normalise is None else self._moments(normalise)
         if pad_multiple is not None and pad_multiple < 1:
@@ -77,9 +80,7 @@ class Preprocessing:
         self._value = pad_value
 
     @staticmethod
-    def _moments(
-        normalise: tuple[float | Sequence[float], float | Sequence[float]],
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def _moments(normalise: Moments) -> tuple[tuple[float, ...], tuple[float, ...]]:
         if len(normalise) != 2:
             raise InvalidInputError(
                 "normalise", f"got {len(normalise)} entries", "Pass a pair: means and standard deviations"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import copy
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import EllipsisType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models.adapter import Adapter, Upsample
+from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.outputs import output_tensor
-from localsmooth.models.preprocessing import Preprocessing
+from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["TorchModel"]
 
@@ -74,13 +74,13 @@ class TorchModel(Adapter):
         self,
         module: nn.Module,
         *,
-        bounds: tuple[float, float] | None,
+        bounds: Bounds | None,
         classes: int | None = None,
         output: OutputKind = OutputKind.LOGITS,
-        normalise: tuple[float | Sequence[float], float | Sequence[float]] | None = None,
+        normalise: Moments | None = None,
         pad_multiple: int | None = None,
-        pad_value: float | None = None,
-        threshold: float | None = None,
+        pad_value: Number | None = None,
+        threshold: Number | None = None,
         upsample: Upsample | None = None,
         select: Callable[[Any], torch.Tensor] | None = None,
         device: torch.device | str = "cpu",
@@ -120,7 +120,7 @@ class TorchModel(Adapter):
         precision: torch.dtype | EllipsisType | None = ...,
         channels_last: bool | None = None,
         compile: bool | None = None,
-    ) -> Self:
+    ) -> TorchModel:
         """Make the same model with other settings for speed; the module is shared, what is left out stays.
 
         Parameters
@@ -153,7 +153,7 @@ class TorchModel(Adapter):
             self._compiled = torch.compile(self.module)
         return self._compiled(batch)
 
-    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "batch *raw"], bool]:
+    def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         self._require_evaluation_mode()
         batch = batch.to(self._dtype or batch.dtype)
         if self.channels_last and batch.ndim in (4, 5):
@@ -170,6 +170,10 @@ class TorchModel(Adapter):
         """Predict a batch of shape (batch, *item) without recording gradients; see `Model`."""
         with torch.inference_mode():
             return super().__call__(batch)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave compiled code behind, which cannot travel to another process."""
+        return {**self.__dict__, "_compiled": None}
 
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of the class, the structure, the weights and every option that changes predictions.

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from networks import local, pointwise, save
+from onnx import TensorProto, helper, numpy_helper
+from torch import nn
+from torch.nn import functional
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.models import CallableModel, OnnxModel, OutputKind, TorchModel, check_item, check_model
+
+ITEM = torch.rand((2, 8, 9), generator=torch.Generator().manual_seed(1))
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def model(function, classes=3, output=OutputKind.LOGITS, bounds=(0, 1), **arguments):
+    return TorchModel(Function(function).eval(), bounds=bounds, classes=classes, output=output, **arguments)
+
+
+class TestGoodModels:
+    def test_segmenter(self):
+        made = check_model(TorchModel(local(), bounds=(0, 1), classes=3), ITEM)
+        assert (made.classes, made.output_shape, made.output) == (3, (8, 9), OutputKind.LOGITS)
+
+    def test_numpy_item_and_integers(self):
+        model = TorchModel(local(), bounds=(0, 255), classes=3)
+        assert check_model(model, (ITEM * 255).to(torch.uint8).numpy()).output_shape == (8, 9)
+
+    def test_classifier_of_whole_items(self):
+        head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 5)).eval()
+        assert check_model(TorchModel(head, bounds=(0, 1), classes=5), ITEM).output_shape == ()
+
+    def test_probabilities_and_labels(self):
+        inner = local()
+        check_model(model(lambda x: inner(x).softmax(1), output=OutputKind.PROBABILITIES), ITEM)
+        check_model(model(lambda x: inner(x).argmax(1), output=OutputKind.LABELS), ITEM)
+        check_model(model(lambda x: inner(x)[:, :1], classes=None, threshold=0.0), ITEM)
+
+    def test_half_precision(self):
+        check_model(TorchModel(local(), bounds=(0, 1), classes=3, precision=torch.bfloat16), ITEM)
+
+    def test_unbounded_inputs(self):
+        check_model(TorchModel(local(), bounds=None, classes=3), 100 * ITEM)
+
+    def test_normalisation_within_a_sample_is_no_mixing(self):
+        norms = [nn.InstanceNorm2d(2), nn.GroupNorm(1, 2), nn.LayerNorm((2, 8, 9))]
+        for norm in norms:
+            check_model(TorchModel(nn.Sequential(norm, pointwise()).eval(), bounds=(0, 1), classes=3), ITEM)
+
+    def test_a_class_that_is_ruled_out(self):
+        inner = local()
+        ruled = torch.tensor([0.0, -torch.inf, 0.0]).reshape(3, 1, 1)
+        check_model(model(lambda x: inner(x) + ruled), ITEM)
+
+
+class TestDependenceOnTheBatch:
+    @pytest.mark.parametrize("strength", [1.0, 0.01])
+    @pytest.mark.parametrize(
+        "mix",
+        [
+            lambda s: s - s.mean(0, keepdim=True),
+            lambda s: s / s.abs().amax(),
+            lambda s: s.flip(0),
+            lambda s: s.roll(1, 0),
+            lambda s: functional.batch_norm(s, None, None, training=True),
+            lambda s: torch.softmax(s, 0),
+        ],
+    )
+    def test_refused(self, mix, strength):
+        inner = local()
+        with pytest.raises(InvalidInputError, match=r"other samples in its batch change.*batch norm"):
+            check_model(model(lambda x: (1 - strength) * inner(x) + strength * mix(inner(x))), ITEM)
+
+    def test_batch_norm_without_running_statistics(self):
+        # In evaluation mode it uses the statistics of the batch all the same.
+        module = nn.Sequential(nn.BatchNorm2d(2, track_running_stats=False), pointwise()).eval()
+        with pytest.raises(InvalidInputError, match="batch"):
+            check_model(TorchModel(module, bounds=(0, 1), classes=3), ITEM)
+
+    def test_of_labels(self):
+        inner = pointwise()
+        labels = lambda x: functional.batch_norm(inner(x), None, None, training=True).argmax(1)  # noqa: E731
+        with pytest.raises(InvalidInputError, match="% of the labels"):
+            check_model(model(labels, output=OutputKind.LABELS), ITEM)
+
+    def test_of_a_thresholded_map(self):
+        inner = pointwise(classes=1)
+        with pytest.raises(InvalidInputError, match="% of the labels"):
+            check_model(model(lambda x: inner(x) - inner(x).mean(), classes=None, threshold=0.0), ITEM)
+
+    def test_on_the_batch_size(self):
+        inner = local()
+        with pytest.raises(InvalidInputError, match="when it is alone"):
+            check_model(model(lambda x: inner(x) / len(x)), ITEM)
+
+    def test_on_the_place(self):
+        inner = local()
+        rank = lambda x: 1 + torch.arange(len(x)).reshape(-1, 1, 1, 1)  # noqa: E731
+        with pytest.raises(InvalidInputError, match="another place"):
+            check_model(model(lambda x: inner(x) * rank(x)), ITEM)
+
+    def test_quantisation_scale_computed_from_the_batch(self, tmp_path):
+        weight = np.random.default_rng(0).integers(-100, 100, (2, 3)).astype(np.int8)
+        graph = helper.make_graph(
+            [
+                helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+                helper.make_node("MatMulInteger", ["q", "w", "zero"], ["product"]),
+                helper.make_node("Cast", ["product"], ["float"], to=TensorProto.FLOAT),
+                helper.make_node("Mul", ["float", "scale"], ["y"]),
+            ],
+            "dynamic",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, (None, 2))],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, (None, 3))],
+            [numpy_helper.from_array(weight, "w")],
+        )
+        dynamic = OnnxModel(save(graph, tmp_path / "m.onnx"), bounds=None)
+        with pytest.raises(InvalidInputError, match="quantisation"):
+            check_model(dynamic, torch.tensor([0.3, -0.7]))
+
+
+class TestChance:
+    def test_functional_dropout(self):
+        inner = local()
+        with pytest.raises(InvalidInputError, match="two calls on the same batch differ"):
+            check_model(model(lambda x: functional.dropout(inner(x), 0.1, training=True)), ITEM)
+
+    def test_of_labels(self):
+        inner = local()
+        noisy = lambda x: (inner(x) + torch.randn(len(x), 3, 8, 9)).argmax(1)  # noqa: E731
+        with pytest.raises(InvalidInputError, match="two calls on the same batch differ"):
+            check_model(model(noisy, output=OutputKind.LABELS), ITEM)
+
+
+class TestOutputs:
+    @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+    def test_not_a_number(self, bad):
+        def function(x):
+            made = torch.zeros(len(x), 3, 8, 9)
+            made[-1, 1, 2, 3] = bad
+            return made
+
+        with pytest.raises(InvalidInputError, match="NaN or infinity"):
+            check_model(model(function), ITEM)
+
+    def test_not_a_number_for_noisy_inputs_only(self):
+        inner = local()
+        samples = ITEM + 0.5 * torch.randn(5, *ITEM.shape, generator=torch.Generator().manual_seed(0))
+        rooted = model(lambda x: inner(x.sqrt()))
+        check_model(rooted, ITEM)
+        with pytest.raises(InvalidInputError, match="NaN"):
+            check_model(rooted, ITEM, samples=samples)
+
+    def test_number_of_classes(self):
+        with pytest.raises(InvalidInputError, match=r"classes: 4 declared, output of shape \(3, 3, 8, 9\)"):
+            check_model(TorchModel(local(), bounds=(0, 1), classes=4), ITEM)
+
+    def test_one_channel_names_the_threshold(self):
+        with pytest.raises(InvalidInputError, match="threshold"):
+            check_model(TorchModel(local(classes=1), bounds=(0, 1), classes=2), ITEM)
+
+    def test_labels_out_of_range(self):
+        for shift in (-1, 1):
+            labels = lambda x, shift=shift: x.argmax(1) + shift  # noqa: E731
+            with pytest.raises(InvalidInputError, match="labels from"):
+                check_model(model(labels, classes=2, output=OutputKind.LABELS), ITEM)
+
+    def test_kinds_are_not_confused(self):
+        inner = local()
+        with pytest.raises(InvalidInputError, match="declared labels"):
+            check_model(model(inner, output=OutputKind.LABELS), ITEM)
+        with pytest.raises(InvalidInputError, match="declared scores"):
+            check_model(model(lambda x: inner(x).argmax(1)), ITEM)
+        with pytest.raises(InvalidInputError, match="declared probabilities"):
+            check_model(model(inner, output=OutputKind.PROBABILITIES), ITEM)
+
+    def test_probabilities_over_the_wrong_axis(self):
+        inner = local()
+        with pytest.raises(InvalidInputError, match="sum to"):
+            check_model(model(lambda x: inner(x).softmax(2), output=OutputKind.PROBABILITIES), ITEM)
+
+    def test_a_changed_batch(self):
+        inner = local()
+        with pytest.raises(InvalidInputError, match="changes the batch"):
+            check_model(model(lambda x: inner(x.mul_(2))), ITEM)
+
+
+class TestItems:
+    @pytest.mark.parametrize("bounds", [(0, 1), (-1, 1)])
+    def test_bytes_for_a_unit_model(self, bounds):
+        with pytest.raises(InvalidInputError, match=r"0\.\.255 image for a .* model"):
+            check_model(TorchModel(local(), bounds=bounds, classes=3), 255 * ITEM)
+
+    def test_normalised_image(self):
+        with pytest.raises(InvalidInputError, match="already normalised"):
+            check_model(TorchModel(local(), bounds=(0, 1), classes=3), (ITEM - 0.5) / 0.2)
+
+    def test_unit_image_for_a_byte_model_warns(self):
+        with pytest.warns(UserWarning, match=r"\[0,1\] image for a \[0,255\] model"):
+            check_model(TorchModel(local(), bounds=(0, 255), classes=3), ITEM)
+
+    def test_rounding_is_forgiven_and_more_is_not(self):
+        made = CallableModel(lambda x: x, name="identity", bounds=(0, 1), classes=2)
+        check_item(made, torch.tensor([0.0, 1.0000001]))
+        with pytest.raises(InvalidInputError, match="outside"):
+            check_item(made, torch.tensor([0.0, 1.001]))
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_not_finite(self, bad):
+        made = CallableModel(lambda x: x, name="identity", bounds=None, classes=2)
+        with pytest.raises(InvalidInputError, match="item: it contains NaN"):
+            check_item(made, np.array([0.0, bad]))
+
+    def test_empty(self):
+        made = CallableModel(lambda x: x, name="identity", bounds=None, classes=2)
+        with pytest.raises(InvalidInputError, match="no element"):
+            check_item(made, np.zeros((2, 0)))
+
+    def test_samples_of_another_shape(self):
+        with pytest.raises(InvalidInputError, match="samples"):
+            check_model(TorchModel(local(), bounds=(0, 1), classes=3), ITEM, samples=torch.zeros(5, 2, 8, 8))
