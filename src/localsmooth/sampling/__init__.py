@@ -1,1 +1,56 @@
 """Draw, predict, tally: chunk by chunk, seeded and resumable."""
+
+from localsmooth.sampling.calibration import Calibration, calibrate
+from localsmooth.sampling.configuration import RunConfiguration, describe_run
+from localsmooth.sampling.counter import Accumulator, Counter, Counters, CountingScope, LabelCounts, Votes
+from localsmooth.sampling.directory import DirectoryStore
+from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
+from localsmooth.sampling.executor import Executor, SerialExecutor, Session
+from localsmooth.sampling.options import BatchSize, SamplingOptions
+from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
+from localsmooth.sampling.predictions import Predictions
+from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
+from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
+from localsmooth.sampling.sample import sample
+from localsmooth.sampling.store import MemoryStore, MergedCounts, Store, StoreError
+from localsmooth.sampling.tally import ItemTally, collect_tallies
+
+__all__ = [
+    "Accumulator",
+    "BatchSize",
+    "Calibration",
+    "Chunk",
+    "ChunkRecord",
+    "ChunkWorker",
+    "CorruptRecordError",
+    "Counter",
+    "Counters",
+    "CountingScope",
+    "DirectoryStore",
+    "Executor",
+    "FaultyPredictionError",
+    "ItemTally",
+    "LabelCounts",
+    "MemoryStore",
+    "MergedCounts",
+    "NoProgress",
+    "Predictions",
+    "Problem",
+    "RichProgress",
+    "RunConfiguration",
+    "SamplingOptions",
+    "SamplingPlan",
+    "SamplingProgress",
+    "SerialExecutor",
+    "Session",
+    "Stage",
+    "Store",
+    "StoreError",
+    "Task",
+    "Votes",
+    "calibrate",
+    "collect_tallies",
+    "default_progress",
+    "describe_run",
+    "sample",
+]

@@ -1,0 +1,193 @@
+"""Find the batch size and the memory order that the model runs fastest with, by timing a few forward passes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Protocol, runtime_checkable
+
+import torch
+
+from localsmooth.models import Model
+from localsmooth.sampling.memory import is_out_of_memory
+from localsmooth.sampling.options import BatchSize
+
+__all__ = ["AdjustableModel", "Calibration", "calibrate"]
+
+_WORTHWHILE = 1.02
+_GIVE_UP = 0.85
+_LARGEST_BATCH = 1024
+
+
+@runtime_checkable
+class AdjustableModel(Protocol):
+    """A model that can be run in another memory order or precision."""
+
+    channels_last: bool
+    precision: torch.dtype | None
+
+    def with_options(
+        self,
+        *,
+        precision: torch.dtype | EllipsisType | None = ...,
+        channels_last: bool | None = None,
+        compile: bool | None = None,
+    ) -> Model:
+        """Make the same model with other settings."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """What was measured and chosen.
+
+    Parameters
+    ----------
+    model
+        The model in the memory order that was chosen.
+    batch_size
+        The batch size that was chosen.
+    rates
+        Samples per second for every (channels last, batch size) tried.
+    warnings
+        What the user should reconsider.
+    """
+
+    model: Model
+    batch_size: BatchSize
+    rates: dict[tuple[bool, int], float]
+    warnings: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """The choice in one line."""
+        if not self.rates:
+            return f"batch size {self.batch_size.samples}, as given"
+        (order, size), rate = max(self.rates.items(), key=lambda entry: entry[1])
+        words = "channels-last" if order else "the model's own"
+        return f"calibration: batch size {size}, {words} memory order ({rate:,.1f} samples/s, forward pass alone)"
+
+
+def calibrate(
+    model: Model,
+    shape: tuple[int, ...],
+    *,
+    batch_size: int | None = None,
+    channels_last: bool | None = None,
+    largest: int = _LARGEST_BATCH,
+    dtype: torch.dtype = torch.float32,
+    seconds: float = 4.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Calibration:
+    """Time forward passes on random inputs, doubling the batch size while that pays.
+
+    Parameters
+    ----------
+    model
+        The model. Its memory order can be chosen if it is an `AdjustableModel`.
+    shape
+        Shape of one (cropped) item.
+    batch_size, channels_last
+        Fixed by hand; None to find them.
+    largest
+        Largest batch size to try.
+    dtype
+        Type of the inputs.
+    seconds
+        Time after which no further trial starts.
+    clock
+        Seconds, monotonic.
+    """
+    orders = _orders(model, shape, channels_last)
+    elements = max(1, torch.Size(shape).numel())
+    end = clock() + seconds
+    if batch_size is not None and len(orders) == 1:
+        chosen = next(iter(orders.values()))
+        return Calibration(chosen, BatchSize(batch_size), {}, _slow_precision(chosen, shape, batch_size, dtype, clock))
+    rates: dict[tuple[bool, int], float] = {}
+    growing = set(orders)
+    size = 1 if batch_size is None else batch_size
+    while growing and size <= max(largest, batch_size or 1):
+        for order in sorted(growing, reverse=True):
+            # One trial per memory order always runs; a batch twice as large takes about twice as long.
+            previous = rates.get((order, size // 2))
+            if previous is not None and clock() + 2 * size / previous > end:
+                growing.discard(order)
+                continue
+            rate = _rate(orders[order], (size, *shape), dtype, clock, patience=seconds / 40)
+            if rate is None:
+                growing.discard(order)
+                continue
+            rates[order, size] = rate
+            best = max(r for (o, _), r in rates.items() if o == order)
+            overall = max(rates.values())
+            if rate < _GIVE_UP * best or best < _GIVE_UP * overall:
+                growing.discard(order)
+        if batch_size is not None:
+            break
+        size *= 2
+    if not rates:
+        return Calibration(model, BatchSize(1), {}, ("the model runs out of memory on a single sample",))
+    (order, size), _ = _preferred(rates)
+    chosen = orders[order]
+    picked = BatchSize(size, elements if batch_size is None else None)
+    return Calibration(chosen, picked, rates, _slow_precision(chosen, shape, size, dtype, clock))
+
+
+def _orders(model: Model, shape: tuple[int, ...], channels_last: bool | None) -> dict[bool, Model]:
+    """The memory orders to try, with the model in each."""
+    if not isinstance(model, AdjustableModel):
+        return {False: model}
+    if channels_last is not None:
+        return {channels_last: model.with_options(channels_last=channels_last)}
+    if len(shape) not in (3, 4):
+        return {model.channels_last: model}
+    return {order: model.with_options(channels_last=order) for order in (False, True)}
+
+
+def _preferred(rates: dict[tuple[bool, int], float]) -> tuple[tuple[bool, int], float]:
+    """The fastest, or the smallest batch that is as fast but for timing noise: it needs less memory."""
+    fastest = max(rates.values())
+    good = [entry for entry in rates.items() if entry[1] * _WORTHWHILE >= fastest]
+    return min(good, key=lambda entry: (entry[0][1], -entry[1]))
+
+
+def _rate(
+    model: Model, shape: tuple[int, ...], dtype: torch.dtype, clock: Callable[[], float], patience: float
+) -> float | None:
+    """Samples per second, from the fastest of a few passes; None if memory does not suffice."""
+    try:
+        with torch.inference_mode():
+            batch = torch.rand(shape, dtype=dtype, device=model.device)
+            durations: list[float] = []
+            began = clock()
+            while not durations or (len(durations) < 4 and clock() - began < 4 * patience):
+                started = clock()
+                model(batch)
+                if model.device.type == "cuda":
+                    torch.cuda.synchronize(model.device)
+                durations.append(clock() - started)
+            # The first pass may have set things up; with a second one, it does not count.
+            return shape[0] / max(min(durations[1:] or durations), 1e-9)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return None
+
+
+def _slow_precision(
+    model: Model, shape: tuple[int, ...], size: int, dtype: torch.dtype, clock: Callable[[], float]
+) -> tuple[str, ...]:
+    """Warn where a reduced precision is slower than the model's own, as it is on CPUs without support for it."""
+    if not isinstance(model, AdjustableModel) or model.precision is None:
+        return ()
+    size = min(size, 4)
+    own = _rate(model.with_options(precision=None), (size, *shape), dtype, clock, patience=0.05)
+    reduced = _rate(model, (size, *shape), dtype, clock, patience=0.05)
+    if own is None or reduced is None or reduced >= own:
+        return ()
+    return (
+        f"{model.precision} is {own / reduced:.1f}x slower than the model's own precision on this device; "
+        "leave the precision out",
+    )

@@ -1,0 +1,122 @@
+"""The configuration of a run: everything that its tallies depend on, and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import torch
+
+from localsmooth.layout import Layout
+from localsmooth.models import Model
+from localsmooth.noise import Noise
+from localsmooth.sampling.counter import Counters
+from localsmooth.sampling.plan import SamplingPlan
+
+__all__ = ["RunConfiguration", "chosen_digest", "describe_run", "digest"]
+
+
+@dataclass(frozen=True, eq=False)
+class RunConfiguration:
+    """A JSON-compatible description; tallies with different descriptions must never be mixed.
+
+    Parameters
+    ----------
+    content
+        Nested mappings with string keys, sequences, strings, finite numbers, booleans and None.
+    """
+
+    content: Mapping[str, object]
+
+    @cached_property
+    def text(self) -> str:
+        """Canonical JSON: sorted keys, no spaces."""
+        return json.dumps(self.content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the canonical JSON."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def differences(self, other: RunConfiguration) -> list[str]:
+        """Dotted names of the entries in which two descriptions differ."""
+        mine, theirs = (dict(_leaves(json.loads(c.text), "")) for c in (self, other))
+        absent = object()
+        return sorted(k for k in mine.keys() | theirs.keys() if mine.get(k, absent) != theirs.get(k, absent))
+
+
+def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict) and value:
+        for key, inner in cast("dict[str, object]", value).items():
+            yield from _leaves(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and value:
+        for index, inner in enumerate(cast("list[object]", value)):
+            yield from _leaves(inner, f"{name}[{index}]")
+    else:
+        yield name, value
+
+
+def digest(array: np.ndarray) -> str:
+    """Hexadecimal SHA-256 of an array's type, shape and content."""
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    state = hashlib.sha256(f"{little.dtype.str}{little.shape}".encode())
+    state.update(little.data if little.size else b"")
+    return state.hexdigest()
+
+
+def chosen_digest(chosen: Mapping[str, np.ndarray]) -> str:
+    """Hexadecimal SHA-256 of what a candidate stage chose; empty for nothing."""
+    if not chosen:
+        return ""
+    lines = "".join(f"{name} {digest(array)}\n" for name, array in sorted(chosen.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def describe_run(
+    model: Model,
+    items: Sequence[torch.Tensor],
+    layouts: Sequence[Layout],
+    noise: Noise,
+    plan: SamplingPlan,
+    counters: Counters,
+) -> RunConfiguration:
+    """Describe a run by all that affects its tallies: not by batch size, device, workers or memory format.
+
+    Parameters
+    ----------
+    model, layouts, noise, plan, counters
+        As in `sample`.
+    items
+        The items in the precision of the run.
+    """
+    return RunConfiguration(
+        {
+            "plan": {
+                "seed": plan.seed,
+                "n_candidate": plan.n_candidate,
+                "n_bound": plan.n_bound,
+                "chunk_size": plan.chunk_size,
+            },
+            "noise": dict(noise.configuration()),
+            "model": {
+                "fingerprint": model.fingerprint(),
+                "output": model.output.name,
+                "classes": model.classes,
+                "bounds": None if model.bounds is None else [float(b) for b in model.bounds],
+                "hidden_value": float(model.hidden_value),
+            },
+            "counters": {
+                "candidate": [dict(c.configuration()) for c in counters.candidate],
+                "bound": [dict(c.configuration()) for c in counters.bound],
+            },
+            "items": [
+                {"content": digest(item.cpu().numpy()), "precision": str(item.dtype), "layout": layout.digest()}
+                for item, layout in zip(items, layouts, strict=True)
+            ],
+        }
+    )

@@ -1,0 +1,115 @@
+"""What the model said about one output group in one batch."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.models import OutputKind
+from localsmooth.sampling.region import Region
+
+__all__ = ["Predictions"]
+
+
+class Predictions:
+    """The scores or labels of one output group for a batch of samples; counters read it.
+
+    Everything is computed when first asked for, once for all counters.
+
+    Parameters
+    ----------
+    outputs
+        What the model returned for the (cropped) batch.
+    region
+        Where the group's outputs lie.
+    kind
+        What the model's outputs mean.
+    classes
+        Number of classes.
+    size
+        Number of samples in the batch.
+
+    Raises
+    ------
+    InvalidInputError
+        If the outputs have another shape than the region, the batch and the classes ask for.
+    """
+
+    def __init__(self, outputs: torch.Tensor, region: Region, kind: OutputKind, classes: int, size: int) -> None:
+        leading = (size,) if kind is OutputKind.LABELS else (size, classes)
+        if tuple(outputs.shape) != leading + region.output_shape:
+            raise InvalidInputError(
+                "model",
+                f"it returned shape {tuple(outputs.shape)} where {leading + region.output_shape} was expected",
+                "Make the layout's output partition fit the model, and return one prediction per sample",
+            )
+        if outputs.is_floating_point() == (kind is OutputKind.LABELS):
+            raise InvalidInputError(
+                "model", f"{kind.name.lower()} of type {outputs.dtype}", "Return integer labels, or floating scores"
+            )
+        self.size = size
+        self.classes = classes
+        self.kind = kind
+        self._selected = region.select(outputs)
+
+    @property
+    def scores(self) -> torch.Tensor:
+        """The model's scores, shape (samples, classes, *group).
+
+        Raises
+        ------
+        InvalidInputError
+            If the model returns labels only.
+        """
+        if self.kind is OutputKind.LABELS:
+            raise InvalidInputError("model", "it returns labels without scores", "Count votes, not scores")
+        return self._selected
+
+    @cached_property
+    def probabilities(self) -> torch.Tensor:
+        """Softmax scores, shape (samples, classes, *group)."""
+        return self.scores if self.kind is OutputKind.PROBABILITIES else self.scores.softmax(dim=1)
+
+    @cached_property
+    def labels(self) -> torch.Tensor:
+        """Predicted class, the smallest on ties, in the smallest integer type that holds it: (samples, *group).
+
+        Meaningless where `faulty`, but never outside 0 … classes − 1.
+        """
+        if self.kind is OutputKind.LABELS:
+            return self._selected.clamp(0, self.classes - 1).to(_label_type(self.classes))
+        scores = self._selected
+        if scores.device.type != "cpu" or scores.stride(1) == 1 or self.classes > _LARGEST_RANK:
+            return scores.argmax(dim=1).to(_label_type(self.classes))
+        # torch's argmax over an outer axis costs several times these elementwise passes on a CPU. The rank falls
+        # with the class, so that the largest rank among the maxima belongs to the smallest class.
+        type_ = _label_type(self.classes)
+        ranks = torch.arange(self.classes, 0, -1, device=scores.device).to(type_)
+        maximal = (scores == self._best.unsqueeze(1)).to(type_)
+        maximal.mul_(ranks.view(-1, *[1] * (scores.ndim - 2)))
+        return (self.classes - maximal.amax(dim=1)).clamp_(max=self.classes - 1)
+
+    @cached_property
+    def _best(self) -> torch.Tensor:
+        return self._selected.amax(dim=1)
+
+    @cached_property
+    def faulty(self) -> torch.Tensor:
+        """Whether a best score is NaN or infinite, or a label is no class: one boolean, on the device."""
+        if not self._selected.numel():
+            return torch.zeros((), dtype=torch.bool, device=self._selected.device)
+        low, high = torch.aminmax(self._selected if self.kind is OutputKind.LABELS else self._best)
+        if self.kind is OutputKind.LABELS:
+            return (low < 0) | (high >= self.classes)
+        return ~(torch.isfinite(low) & torch.isfinite(high))
+
+
+_LARGEST_RANK = 2**15 - 1
+
+
+def _label_type(classes: int) -> torch.dtype:
+    if classes < 2**8:
+        return torch.uint8
+    return torch.int16 if classes <= _LARGEST_RANK else torch.int32

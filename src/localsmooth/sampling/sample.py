@@ -1,0 +1,221 @@
+"""The whole of sampling: plan, resume, draw, choose candidates, draw again, collect."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Num
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout
+from localsmooth.models import Model, check_item
+from localsmooth.noise import Noise
+from localsmooth.sampling.calibration import AdjustableModel
+from localsmooth.sampling.configuration import describe_run
+from localsmooth.sampling.engine import ChunkWorker, Problem, Task
+from localsmooth.sampling.executor import Executor, SerialExecutor
+from localsmooth.sampling.options import SamplingOptions
+from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
+from localsmooth.sampling.preparation import calibrate_run, try_model
+from localsmooth.sampling.progress import NoProgress, SamplingProgress
+from localsmooth.sampling.store import MemoryStore, Store, StoreError
+from localsmooth.sampling.tally import ItemTally, choose, collect_tallies, require_choice
+
+__all__ = ["prepare_items", "sample"]
+
+
+def sample(
+    model: Model,
+    items: Sequence[Num[torch.Tensor, "..."] | Num[np.ndarray, "..."]],
+    layouts: Sequence[Layout],
+    noise: Noise,
+    plan: SamplingPlan,
+    store: Store | None = None,
+    *,
+    options: SamplingOptions | None = None,
+    executor: Executor | None = None,
+    progress: SamplingProgress | None = None,
+) -> list[ItemTally]:
+    """Draw what is still missing of a plan, and return the tallies of every item.
+
+    Interrupting (SIGINT, SIGTERM, a crash) loses the chunks in flight and nothing else: the same call with the same
+    store goes on where it stopped and ends with the same tallies, wherever the model's arithmetic is the same.
+
+    Parameters
+    ----------
+    model
+        The base classifier.
+    items
+        Items to smooth, each (*channels, *spatial) in the model's declared input space; sizes may differ.
+    layouts
+        One layout per item.
+    noise
+        The family of smoothing distributions.
+    plan
+        How many samples, and from which seed.
+    store
+        Where finished chunks are kept; in memory by default.
+    options
+        How to execute it; by default batch size and memory order are found by a short calibration.
+    executor
+        Where chunks run; in this process by default.
+    progress
+        Told how far it has come; nobody by default.
+
+    Returns
+    -------
+    list[ItemTally]
+        One per item.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what cannot be used.
+    StoreError
+        If the store belongs to another configuration, or something in it cannot be used.
+    FaultyPredictionError
+        If the model returns scores that are not finite.
+    """
+    options = SamplingOptions() if options is None else options
+    store = MemoryStore() if store is None else store
+    prepared = prepare_items(model, items, layouts, noise, options.item_dtype)
+    counters = options.counters
+    store.begin(describe_run(model, prepared, layouts, noise, plan, counters))
+    problem = Problem(model, prepared, layouts, noise, plan.seed, counters)
+    schedule = _Schedule(problem, plan, store)
+    with NoProgress() if progress is None else progress as told:
+        if schedule.missing:
+            _say_precision(model, told)
+            if options.check_model:
+                try_model(problem)
+            calibration = calibrate_run(problem, plan, options)
+            for line in (calibration.summary(), *calibration.warnings):
+                told.message(line)
+            problem = Problem(calibration.model, prepared, layouts, noise, plan.seed, counters)
+            told.start(schedule.total, schedule.total - schedule.missing)
+            worker = ChunkWorker(problem, calibration.batch_size)
+            _work_off(schedule, worker, SerialExecutor() if executor is None else executor, told)
+    return collect_tallies(store, layouts, counters, keep_candidate_counts=options.keep_candidate_counts, plan=plan)
+
+
+def prepare_items(
+    model: Model,
+    items: Sequence[Num[torch.Tensor, "..."] | Num[np.ndarray, "..."]],
+    layouts: Sequence[Layout],
+    noise: Noise,
+    dtype: torch.dtype,
+) -> list[torch.Tensor]:
+    """Check items and layouts against each other, and bring the items to the precision of the run.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what does not fit.
+    """
+    if len(items) != len(layouts) or not items:
+        raise InvalidInputError(
+            "layouts", f"{len(layouts)} layouts for {len(items)} items", "Pass at least one item, and a layout for each"
+        )
+    prepared: list[torch.Tensor] = []
+    for index, (item, layout) in enumerate(zip(items, layouts, strict=True)):
+        tensor = torch.as_tensor(item).detach().to("cpu", dtype).contiguous()
+        shape = layout.inputs.shape
+        if tuple(tensor.shape[tensor.ndim - len(shape) :]) != shape:
+            raise InvalidInputError(
+                f"items[{index}]",
+                f"shape {tuple(tensor.shape)} does not end in the shape {shape} of the layout's input label map",
+                "Make the layout from the item's own size",
+            )
+        check_item(model, tensor)
+        noise.validate(layout.levels)
+        prepared.append(tensor)
+    return prepared
+
+
+def _say_precision(model: Model, told: SamplingProgress) -> None:
+    if isinstance(model, AdjustableModel) and model.precision is not None:
+        told.message(
+            f"{model.precision}: the certificate will be about the network as it runs in this precision, rounding "
+            "included, and not about the same network in full precision. Deploy it as it was certified"
+        )
+
+
+class _Schedule:
+    """Which chunks are missing, and which of them can be drawn now: a bound chunk waits for its candidates."""
+
+    def __init__(self, problem: Problem, plan: SamplingPlan, store: Store) -> None:
+        self._problem = problem
+        self._plan = plan
+        self.store = store
+        self._finished = store.finished()
+        groups = [(i, g) for i, layout in enumerate(problem.layouts) for g in range(layout.outputs.count)]
+        self.total = len(groups) * (plan.n_candidate + plan.n_bound)
+        present = {
+            chunk.key: chunk.size
+            for item, group in groups
+            for stage in Stage
+            for chunk in plan.chunks(item, group, stage)
+        }
+        for key, kept in self._finished.items():
+            if kept.n != kept.size or present.get(key) != kept.size:
+                raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")
+        self.missing = self.total - sum(kept.n for kept in self._finished.values())
+        self._groups = deque(groups)
+        self._candidates: deque[Chunk] = deque()
+        self._ready: deque[Task] = deque()
+        self._waiting: dict[tuple[int, int], int] = {}
+
+    def next(self) -> Task | None:
+        """A task that can start now; None if there is none before something in flight is done, or none at all."""
+        while not self._ready and not self._candidates and self._groups:
+            self._enter(*self._groups.popleft())
+        if self._ready:
+            return self._ready.popleft()
+        return Task(self._candidates.popleft()) if self._candidates else None
+
+    def done(self, chunk: Chunk) -> None:
+        """A chunk is in the store now."""
+        if chunk.stage == Stage.CANDIDATE.value:
+            place = chunk.item, chunk.group
+            self._waiting[place] -= 1
+            if not self._waiting[place]:
+                self._release(*place)
+
+    def _absent(self, item: int, group: int, stage: Stage) -> list[Chunk]:
+        return [c for c in self._plan.chunks(item, group, stage) if c.key not in self._finished]
+
+    def _enter(self, item: int, group: int) -> None:
+        absent = self._absent(item, group, Stage.CANDIDATE)
+        self._waiting[item, group] = len(absent)
+        self._candidates.extend(absent)
+        if not absent:
+            self._release(item, group)
+
+    def _release(self, item: int, group: int) -> None:
+        """The candidate stage of a group is complete: let its bound stage go on from what it chose."""
+        del self._waiting[item, group]
+        merged = self.store.merged(item, group, Stage.CANDIDATE)
+        chosen = choose(self._problem.counters, merged)
+        for key, kept in self._finished.items():
+            if key[:3] == (item, group, Stage.BOUND.value):
+                require_choice(item, group, chosen, kept.chosen)
+        self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
+
+
+def _work_off(schedule: _Schedule, worker: ChunkWorker, executor: Executor, told: SamplingProgress) -> None:
+    in_flight = 0
+    with executor.open(worker) as session:
+        while True:
+            while in_flight < session.capacity and (task := schedule.next()) is not None:
+                session.submit(task)
+                in_flight += 1
+            if not in_flight:
+                return
+            record = session.collect()
+            in_flight -= 1
+            schedule.store.commit(record)
+            schedule.done(record.chunk)
+            told.advance(record.n)

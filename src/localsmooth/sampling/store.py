@@ -1,0 +1,203 @@
+"""Where finished chunks are kept: in memory here, in a directory in its own module."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from localsmooth.errors import InvalidInputError, LocalsmoothError
+from localsmooth.sampling.configuration import RunConfiguration
+from localsmooth.sampling.plan import Stage
+from localsmooth.sampling.record import ChunkRecord
+
+__all__ = ["ChunkKey", "FinishedChunk", "MemoryStore", "MergedCounts", "Store", "StoreError", "merge"]
+
+ChunkKey = tuple[int, int, int, int]
+"""Item, output group, stage and number of a chunk."""
+
+
+class StoreError(LocalsmoothError):
+    """Stored tallies cannot be used or added to."""
+
+
+@dataclass(frozen=True)
+class FinishedChunk:
+    """What a store says about a chunk without its counts."""
+
+    size: int
+    n: int
+    chosen: str
+
+
+@dataclass(frozen=True, eq=False)
+class MergedCounts:
+    """Counts of one stage of one output group, added up over its finished chunks.
+
+    Parameters
+    ----------
+    n
+        Samples counted.
+    counts
+        Arrays by "counter.array": 32-bit integers, or 64-bit floating point.
+    chosen
+        Digest of what the candidate stage had chosen when these samples were counted; empty for that stage itself.
+    """
+
+    n: int = 0
+    counts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    chosen: str = ""
+
+    def __add__(self, record: ChunkRecord) -> MergedCounts:
+        """Add one more chunk of the same output group and stage; the arrays of the sum may be shared with `self`."""
+        if not self.n:
+            counts = {name: array.astype(_wide(array.dtype)) for name, array in record.counts.items()}
+            return MergedCounts(record.n, counts, record.chosen)
+        if record.chosen != self.chosen:
+            raise StoreError(
+                f"chunk {record.chunk.key} voted for other candidates than the chunks before it. Delete the chunks of "
+                "this item, output group and stage, and start the run again"
+            )
+        if self.counts.keys() != record.counts.keys():
+            raise StoreError(f"chunk {record.chunk.key} holds other counts than the chunks before it")
+        for name, array in record.counts.items():
+            if self.counts[name].shape != array.shape:
+                raise StoreError(f"chunk {record.chunk.key} counts other outputs than the chunks before it")
+            np.add(self.counts[name], array, out=self.counts[name])
+        return MergedCounts(self.n + record.n, self.counts, self.chosen)
+
+
+def _wide(dtype: np.dtype) -> type[np.generic]:
+    return np.float64 if dtype.kind == "f" else np.int32
+
+
+class Store(ABC):
+    """Keeps every finished chunk exactly once, for one run."""
+
+    @abstractmethod
+    def begin(self, configuration: RunConfiguration) -> None:
+        """Start a run, or go on with one.
+
+        Raises
+        ------
+        StoreError
+            If the store holds a run with another configuration.
+        """
+
+    @abstractmethod
+    def finished(self) -> Mapping[ChunkKey, FinishedChunk]:
+        """All chunks that are kept, checked."""
+
+    @abstractmethod
+    def commit(self, record: ChunkRecord) -> bool:
+        """Keep a finished chunk; False, without an effect, if that chunk is kept already."""
+
+    @abstractmethod
+    def merged(self, item: int, group: int, stage: Stage) -> MergedCounts:
+        """Add up the chunks of one stage of one output group, in the order of their numbers where they are kept."""
+
+    @abstractmethod
+    def put_array(self, name: str, array: np.ndarray) -> None:
+        """Keep an array beside the tallies, such as an image or its labels; an earlier one is replaced."""
+
+    @abstractmethod
+    def get_array(self, name: str) -> np.ndarray:
+        """Give back what `put_array` kept.
+
+        Raises
+        ------
+        StoreError
+            If there is no such array.
+        """
+
+    @abstractmethod
+    def array_names(self) -> list[str]:
+        """Names of all arrays that are kept, sorted."""
+
+
+def merge(records: Iterable[ChunkRecord]) -> MergedCounts:
+    """Add up chunks of the same output group and stage."""
+    return functools.reduce(operator.add, records, MergedCounts())
+
+
+class MemoryStore(Store):
+    """Keeps merged counts only, so that memory does not depend on the number of samples; lost with the process."""
+
+    def __init__(self) -> None:
+        self._configuration: RunConfiguration | None = None
+        self._finished: dict[ChunkKey, FinishedChunk] = {}
+        self._merged: dict[tuple[int, int, int], MergedCounts] = {}
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def begin(self, configuration: RunConfiguration) -> None:
+        """Start a run, or go on with one."""
+        if self._configuration is None:
+            self._configuration = configuration
+        require_same(self._configuration, configuration, "this store")
+
+    def finished(self) -> Mapping[ChunkKey, FinishedChunk]:
+        """All chunks that are kept."""
+        return dict(self._finished)
+
+    def commit(self, record: ChunkRecord) -> bool:
+        """Add a finished chunk to the merged counts, unless it is there already."""
+        key = record.chunk.key
+        if key in self._finished:
+            return False
+        self._merged[key[:3]] = self._merged.get(key[:3], MergedCounts()) + record
+        self._finished[key] = FinishedChunk(record.chunk.size, record.n, record.chosen)
+        return True
+
+    def merged(self, item: int, group: int, stage: Stage) -> MergedCounts:
+        """The counts of one stage of one output group."""
+        return self._merged.get((item, group, stage.value), MergedCounts())
+
+    def put_array(self, name: str, array: np.ndarray) -> None:
+        """Keep a copy of an array."""
+        check_array_name(name)
+        self._arrays[name] = np.array(array)
+
+    def get_array(self, name: str) -> np.ndarray:
+        """Give back an array that was put in."""
+        if name not in self._arrays:
+            raise StoreError(f"there is no array {name!r}; there are {self.array_names()}")
+        return self._arrays[name]
+
+    def array_names(self) -> list[str]:
+        """Names of all arrays that are kept, sorted."""
+        return sorted(self._arrays)
+
+
+def require_same(kept: RunConfiguration, wanted: RunConfiguration, place: str) -> None:
+    """Refuse to mix runs with different configurations.
+
+    Raises
+    ------
+    StoreError
+        Naming the entries that differ.
+    """
+    if kept.sha256 == wanted.sha256:
+        return
+    names = kept.differences(wanted)
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    raise StoreError(
+        f"{place} holds tallies of another configuration (differing in {shown}), and tallies of different "
+        "distributions must not be mixed. Use another run directory, or restore the configuration"
+    )
+
+
+def check_array_name(name: str) -> None:
+    """Refuse names that could leave a directory.
+
+    Raises
+    ------
+    InvalidInputError
+        Unless the name consists of 1 to 100 letters, digits, hyphens, underscores and inner dots.
+    """
+    plain = name.replace("-", "").replace("_", "").replace(".", "")
+    if not (0 < len(name) <= 100 and plain.isascii() and plain.isalnum() and not name.startswith(".")):
+        raise InvalidInputError("name", f"{name!r} is not a name for an array", "Use letters, digits, '-', '_' and '.'")
