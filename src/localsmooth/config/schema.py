@@ -57,6 +57,8 @@ class Section(BaseModel):
 class ModelSection(Section):
     """What every model needs to say about itself."""
 
+    classes: int | None = Field(default=None, ge=2)
+    """Number of classes, where it cannot be read off the model."""
     bounds: tuple[float, float] | None = None
     """Smallest and largest clean input value, in the units of the noise levels and budgets."""
 
@@ -81,7 +83,7 @@ class TorchModelSection(ModelSection):
     """For a one-channel output: probability from which an output is class 1."""
     mean: list[float] | None = None
     std: list[Positive] | None = None
-    pad_multiple: int = Field(default=1, ge=1)
+    pad_multiple: int | None = Field(default=None, ge=1)
     device: str = "cpu"
 
 
@@ -94,7 +96,7 @@ class OnnxModelSection(ModelSection):
     threshold: float | None = None
     mean: list[float] | None = None
     std: list[Positive] | None = None
-    pad_multiple: int = Field(default=1, ge=1)
+    pad_multiple: int | None = Field(default=None, ge=1)
 
 
 class CallableModelSection(ModelSection):
@@ -103,7 +105,6 @@ class CallableModelSection(ModelSection):
     kind: Literal["callable"]
     function: str
     """`package.module:function`."""
-    classes: int = Field(ge=2)
     output: Literal["logits", "probabilities", "labels"] = "logits"
 
 

@@ -1,0 +1,49 @@
+"""`localsmooth certify`: one configuration file, one run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import xarray as xr
+from rich.console import Console
+
+from localsmooth.cli.summary import print_summary
+from localsmooth.config import Configuration, load_configuration
+from localsmooth.config.build import build_items, build_layout, build_model, build_noise, build_options, build_plan
+from localsmooth.pipeline import COLLECTIVE_BOUNDS
+from localsmooth.pipeline import certify as run_pipeline
+from localsmooth.sampling import RichProgress
+
+__all__ = ["certify", "run_configuration"]
+
+
+def run_configuration(configuration: Configuration, out: Path, console: Console) -> xr.Dataset:
+    """Build everything a configuration describes and certify it into a run directory."""
+    return run_pipeline(
+        build_model(configuration),
+        build_items(configuration),
+        layout=build_layout(configuration),
+        plan=build_plan(configuration),
+        alpha=configuration.certificate.alpha,
+        budgets=configuration.certificate.budget_values(),
+        noise=build_noise(configuration),
+        bounds={name: COLLECTIVE_BOUNDS[name] for name in configuration.certificate.bounds},
+        out=out,
+        name=configuration.name,
+        configuration=configuration.model_dump(mode="json"),
+        options=build_options(configuration),
+        progress=RichProgress(console),
+    )
+
+
+def certify(
+    config: Annotated[Path, typer.Argument(help="Configuration file (TOML).", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it goes on.")],
+) -> None:
+    """Sample a model on some items and certify them; the result is RUN/result.nc."""
+    console = Console(stderr=True)
+    result = run_configuration(load_configuration(config), out, console)
+    print_summary({str(result.attrs["method"]): result}, Console())
+    console.print(f"Result: {out / 'result.nc'}. Picture: localsmooth report {out}", highlight=False)

@@ -1,0 +1,226 @@
+"""From the sections of a configuration to the objects they describe."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.schema import (
+    ArraysSection,
+    CallableModelSection,
+    Configuration,
+    DigitScenesModelSection,
+    DigitScenesSection,
+    ImageFilesSection,
+    OnnxModelSection,
+    SamplingSection,
+    TorchModelSection,
+)
+from localsmooth.datasets import Item, ItemSet, load_arrays, load_pictures
+from localsmooth.layout import (
+    GridLayout,
+    chebyshev,
+    euclidean,
+    farthest_of_each_cell,
+    farthest_of_grid,
+    linear,
+    linear_in_variance,
+)
+from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
+from localsmooth.noise import Gaussian, Noise
+from localsmooth.sampling import SamplingOptions, SamplingPlan
+from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split, load_unet
+
+__all__ = ["build_items", "build_layout", "build_model", "build_noise", "build_options", "build_plan"]
+
+_METRICS = {"chebyshev": chebyshev, "euclidean": euclidean}
+_INTERPOLATIONS = {"linear": linear, "variance": linear_in_variance}
+_REACHES = {"grid": farthest_of_grid, "cell": farthest_of_each_cell}
+_PRECISIONS = {"float32": None, "float16": torch.float16, "bfloat16": torch.bfloat16}
+_OUTPUTS = {"logits": OutputKind.LOGITS, "probabilities": OutputKind.PROBABILITIES, "labels": OutputKind.LABELS}
+
+
+def import_attribute(key: str, reference: str) -> Callable[..., Any]:
+    """Import `package.module:attribute`, which runs the module's code: models are code.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming `key` if there is no such module or attribute.
+    """
+    module_name, _, attribute = reference.partition(":")
+    if not (module_name and attribute):
+        raise ConfigurationError(f'{key}: "{reference}" does not have the form package.module:function.')
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"{key}: {error}. Install it, or run where Python can import it.") from None
+    except AttributeError:
+        raise ConfigurationError(f'{key}: module {module_name} has no "{attribute}".') from None
+    if not callable(found):
+        raise ConfigurationError(f"{key}: {reference} cannot be called.")
+    return found
+
+
+def _load_weights(module: nn.Module, path: Path) -> None:
+    try:
+        if path.suffix == ".safetensors":
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        module.load_state_dict(state)
+    except Exception as error:
+        raise ConfigurationError(f"model.checkpoint: {path} does not hold weights of this module: {error}") from error
+
+
+def _normalise(section: TorchModelSection | OnnxModelSection) -> tuple[list[float], list[float]] | None:
+    if section.mean is None and section.std is None:
+        return None
+    if section.mean is None or section.std is None or len(section.mean) != len(section.std):
+        raise ConfigurationError("model.mean, model.std: give both, with one number per channel.")
+    return section.mean, section.std
+
+
+def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model:
+    module = import_attribute("model.factory", section.factory)
+    if not isinstance(module, nn.Module):
+        module = module()
+    if not isinstance(module, nn.Module):
+        raise ConfigurationError(f"model.factory: {section.factory} returned {type(module).__name__}, no torch module.")
+    if section.checkpoint is not None:
+        _load_weights(module, section.checkpoint)
+    return TorchModel(
+        module.eval(),
+        bounds=section.bounds,
+        classes=section.classes,
+        output=_OUTPUTS[section.output],
+        normalise=_normalise(section),
+        pad_multiple=section.pad_multiple,
+        threshold=section.threshold,
+        device=section.device,
+        precision=_PRECISIONS[sampling.precision],
+        compile=sampling.compile,
+    )
+
+
+def build_model(configuration: Configuration) -> Model:
+    """Make the base classifier; this imports and runs the user's own model code.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the key at fault.
+    """
+    section, sampling = configuration.model, configuration.sampling
+    if isinstance(section, TorchModelSection):
+        return _torch_model(section, sampling)
+    if isinstance(section, DigitScenesModelSection):
+        return TorchModel(
+            load_unet(),
+            bounds=(0.0, 1.0),
+            classes=len(CLASS_NAMES),
+            precision=_PRECISIONS[sampling.precision],
+            compile=sampling.compile,
+        )
+    if sampling.precision != "float32" or sampling.compile:
+        warnings.warn("sampling.precision and sampling.compile apply to torch models only", stacklevel=2)
+    if isinstance(section, OnnxModelSection):
+        return OnnxModel(
+            section.path,
+            bounds=section.bounds,
+            classes=section.classes,
+            output=_OUTPUTS[section.output],
+            normalise=_normalise(section),
+            pad_multiple=section.pad_multiple,
+            threshold=section.threshold,
+        )
+    return _callable_model(section)
+
+
+def _callable_model(section: CallableModelSection) -> Model:
+    function = import_attribute("model.function", section.function)
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = ""
+    return CallableModel(
+        function,
+        name=f"{section.function} {source}",
+        bounds=section.bounds,
+        classes=section.classes,
+        output=_OUTPUTS[section.output],
+    )
+
+
+def build_items(configuration: Configuration) -> ItemSet:
+    """Load the items to certify."""
+    section = configuration.data
+    if isinstance(section, ArraysSection):
+        return load_arrays(
+            section.images,
+            section.labels,
+            items=section.items,
+            class_names=section.class_names,
+            ignore_label=section.ignore_label,
+        )
+    if isinstance(section, ImageFilesSection):
+        return load_pictures(
+            section.images,
+            section.labels,
+            items=section.items,
+            scale=section.scale,
+            class_names=section.class_names,
+            ignore_label=section.ignore_label,
+        )
+    return _scenes(section)
+
+
+def _scenes(section: DigitScenesSection) -> ItemSet:
+    scenes = DigitScenes(Split.TEST, seed=section.seed)
+    items: list[Item] = []
+    for index in section.items:
+        scene = scenes.scene(index)
+        items.append(Item(index, f"scene {index}", scene.image, scene.labels))
+    return ItemSet(items, CLASS_NAMES)
+
+
+def build_layout(configuration: Configuration) -> GridLayout:
+    """Make the rule that lays out items of any size."""
+    section, noise = configuration.layout, configuration.noise
+    return GridLayout(
+        cells=tuple(section.cells),
+        minimum=noise.sigma_min,
+        maximum=noise.sigma_max,
+        metric=_METRICS[section.metric],
+        interpolation=_INTERPOLATIONS[section.interpolation],
+        reach=_REACHES[section.reach],
+        mask_beyond=section.mask_beyond,
+        window_margin=section.window_margin,
+        window_align=section.window_align,
+    )
+
+
+def build_noise(configuration: Configuration) -> Noise:
+    """Make the smoothing distribution."""
+    return Gaussian(clamp=configuration.noise.clamp)
+
+
+def build_plan(configuration: Configuration) -> SamplingPlan:
+    """Make the sampling plan."""
+    section = configuration.sampling
+    return SamplingPlan(section.n_candidate, section.n_bound, section.seed, section.chunk_size)
+
+
+def build_options(configuration: Configuration) -> SamplingOptions:
+    """Make the options of execution."""
+    section = configuration.sampling
+    return SamplingOptions(batch_size=section.batch_size, channels_last=section.channels_last)

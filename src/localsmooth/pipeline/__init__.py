@@ -1,0 +1,8 @@
+"""From a model and its inputs to a labelled result: sampling, bounds, certificates and the collective problem."""
+
+from localsmooth.pipeline.certify import certify
+from localsmooth.pipeline.recertify import recertify
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+from localsmooth.pipeline.settings import CertificationSettings
+
+__all__ = ["COLLECTIVE_BOUNDS", "CertificationSettings", "certify", "recertify"]

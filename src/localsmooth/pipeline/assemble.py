@@ -1,0 +1,71 @@
+"""From sampled items and settings to the labelled result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+
+from localsmooth.noise import Noise
+from localsmooth.pipeline.item import SampledItem, certify_item
+from localsmooth.pipeline.record import RunRecord
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.results import RunInfo, build_dataset
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    items: Sequence[SampledItem], noise: Noise, record: RunRecord, settings: CertificationSettings
+) -> xr.Dataset:
+    """Certify every item and build the data set.
+
+    Parameters
+    ----------
+    items
+        The items with their tallies.
+    noise
+        The distribution that was sampled.
+    record
+        How the tallies came about.
+    settings
+        What to prove.
+    """
+    run = RunInfo(
+        budgets=settings.budgets,
+        norm=f"l{noise.norm}",
+        units=record.units,
+        alpha=settings.alpha,
+        n_candidate=record.n_candidate,
+        n_bound=record.n_bound,
+        class_names=tuple(record.class_names),
+        bound_names=tuple(settings.bounds),
+        method=record.method,
+        configuration=record.configuration,
+        seconds=record.seconds,
+        batch_size=record.batch_size,
+        device=record.device,
+        precision=record.precision,
+        versions=record.versions,
+        input_bounds=record.input_bounds,
+        assumptions=_assumptions(noise, record, settings),
+    )
+    return build_dataset([certify_item(item, noise, settings) for item in items], run)
+
+
+def _assumptions(noise: Noise, record: RunRecord, settings: CertificationSettings) -> tuple[str, ...]:
+    """Sentences that the promise rests on besides α, N₁ and N₂."""
+    sentences = [
+        f"Votes bounded by Clopper-Pearson intervals, joined over all outputs by {settings.simultaneous.name}."
+    ]
+    if not settings.simultaneous.simultaneous:
+        sentences.append(
+            "These bounds do NOT hold simultaneously: the numbers reproduce a publication, they certify nothing."
+        )
+    if settings.simultaneous.discount:
+        sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every count in return.")
+    if record.noise.get("clamp"):
+        sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
+    if record.precision != "float32":
+        sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
+    return tuple(sentences)

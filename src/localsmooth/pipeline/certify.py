@@ -1,0 +1,272 @@
+"""The main job: sample a smoothed model on some items and certify them."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from localsmooth.bounds import Bonferroni, Simultaneous, require_certifiable
+from localsmooth.certificates import GaussianVotes, VoteCertificate
+from localsmooth.collective import Bound
+from localsmooth.datasets import Item, ItemSet
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout, LayoutRecipe
+from localsmooth.models import Model, check_item, check_model
+from localsmooth.noise import Gaussian, Noise
+from localsmooth.pipeline.assemble import assemble
+from localsmooth.pipeline.item import ItemVotes, SampledItem
+from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.results import save
+from localsmooth.sampling import (
+    DirectoryStore,
+    MemoryStore,
+    SamplingOptions,
+    SamplingPlan,
+    SamplingProgress,
+    Store,
+    default_progress,
+    sample,
+)
+
+__all__ = ["certify"]
+
+
+def certify(
+    model: Model,
+    images: ItemSet | Sequence[np.ndarray] | np.ndarray,
+    labels: Sequence[np.ndarray] | np.ndarray | None = None,
+    *,
+    layout: Layout | LayoutRecipe,
+    plan: SamplingPlan,
+    alpha: float,
+    budgets: Sequence[float] | np.ndarray,
+    noise: Noise | None = None,
+    bounds: Mapping[str, Bound] | None = None,
+    certificate: VoteCertificate | None = None,
+    simultaneous: Simultaneous | None = None,
+    class_names: Sequence[str] | None = None,
+    ignore_label: int | None = None,
+    out: Path | str | None = None,
+    name: str = "localized",
+    units: str | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    options: SamplingOptions | None = None,
+    progress: SamplingProgress | None = None,
+) -> xr.Dataset:
+    """Certify how many predictions of a model one perturbed input can change, for every item and budget.
+
+    Parameters
+    ----------
+    model
+        The base classifier, in evaluation mode, with its declared input bounds.
+    images
+        Items to certify: arrays of shape channels × spatial axes in the model's input space, or an `ItemSet`.
+    labels
+        Known classes of every output, for certified accuracy; not with an `ItemSet`, which has its own.
+    layout
+        A layout, or a recipe such as `GridLayout` that makes one for each item's size.
+    plan
+        Numbers of samples and the seed.
+    alpha
+        Probability with which the certificate of one item may fail.
+    budgets
+        Perturbation sizes ε, in the units of the input.
+    noise
+        Smoothing distribution; Gaussian by default.
+    bounds
+        Collective bounds by name, weakest first; naive, lp and envelope by default.
+    certificate
+        Base certificate; Gaussian votes by default.
+    simultaneous
+        How α is shared among the outputs; Bonferroni by default.
+    class_names, ignore_label
+        As in `ItemSet`.
+    out
+        Run directory: finished chunks are kept there, a run that was interrupted goes on, and the result is written
+        to `result.nc`. Without one, nothing is written.
+    name
+        What the result calls the method.
+    units
+        Units of inputs and budgets, for the record.
+    configuration
+        What to store as the configuration of the run.
+    options
+        How to run the model; by default found by a short calibration.
+    progress
+        Told how far sampling has come; by default a bar where standard error is a terminal.
+
+    Returns
+    -------
+    xr.Dataset
+        See `localsmooth.results`. With probability 1 − alpha over the samples, at least `certified` of the target
+        outputs keep their prediction for every input within the budget, for each item on its own.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what cannot be used, before anything is sampled.
+    StoreError
+        If the run directory belongs to another configuration, or something in it is damaged.
+    """
+    items = _item_set(images, labels, class_names, ignore_label)
+    noise = Gaussian() if noise is None else noise
+    options = SamplingOptions() if options is None else options
+    settings = CertificationSettings(
+        alpha,
+        tuple(float(b) for b in budgets),
+        COLLECTIVE_BOUNDS if bounds is None else bounds,
+        GaussianVotes() if certificate is None else certificate,
+        Bonferroni() if simultaneous is None else simultaneous,
+    )
+    layouts = _layouts(model, items, layout)
+    items.require_labels_within(model.classes, [made.outputs.shape for made in layouts])
+    names = _class_names(items, model.classes)
+    for made in layouts:
+        noise.validate(made.levels)
+        require_certifiable(plan.n_bound, alpha, made.outputs.labels.size, strategy=settings.simultaneous)
+    with ExitStack() as stack:
+        store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
+        began = time.perf_counter()
+        tallies = sample(
+            model,
+            [item.image for item in items],
+            layouts,
+            noise,
+            plan,
+            store,
+            options=options,
+            progress=default_progress() if progress is None else progress,
+        )
+        seconds = time.perf_counter() - began
+        sampled = [
+            SampledItem(
+                item.name,
+                item.image,
+                item.label,
+                ignored_outputs(item.label, items.ignore_label),
+                made,
+                ItemVotes(tally.candidate, tally.votes, tally.n),
+            )
+            for item, made, tally in zip(items, layouts, tallies, strict=True)
+        ]
+        record = RunRecord(
+            method=name,
+            item_names=[item.name for item in items],
+            item_layouts=save_items(sampled, store),
+            class_names=names,
+            labelled=items.labelled,
+            ignore_label=items.ignore_label,
+            noise=dict(noise.configuration()),
+            n_candidate=plan.n_candidate,
+            n_bound=plan.n_bound,
+            units=_units(model) if units is None else units,
+            input_bounds=model.bounds,
+            seconds=seconds,
+            batch_size=options.batch_size or 1,
+            device=str(model.device),
+            precision=_precision(model),
+            versions=_versions(),
+            alpha=alpha,
+            budgets=list(settings.budgets),
+            bound_names=list(settings.bounds),
+            configuration=dict(configuration or {}),
+        )
+        if out is not None:
+            save_record(record, Path(out))
+        result = assemble(sampled, noise, record, settings)
+        if out is not None:
+            save(result, Path(out) / "result.nc")
+    return result
+
+
+def _item_set(
+    images: ItemSet | Sequence[np.ndarray] | np.ndarray,
+    labels: Sequence[np.ndarray] | np.ndarray | None,
+    class_names: Sequence[str] | None,
+    ignore_label: int | None,
+) -> ItemSet:
+    if isinstance(images, ItemSet):
+        if labels is not None or class_names is not None or ignore_label is not None:
+            raise InvalidInputError(
+                "labels",
+                "an ItemSet has labels, class names and an ignored label of its own",
+                "Pass them to the ItemSet",
+            )
+        return images
+    if labels is not None and len(labels) != len(images):
+        raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
+    made: list[Item] = []
+    for index in range(len(images)):
+        image = np.asarray(images[index])
+        if image.ndim < 2 or not (np.issubdtype(image.dtype, np.floating) or np.issubdtype(image.dtype, np.integer)):
+            raise InvalidInputError(
+                "images",
+                f"item {index} has shape {image.shape} and type {image.dtype}",
+                "Pass numbers, channels first, one array per item (a single image needs a leading axis: image[None])",
+            )
+        label = None if labels is None else np.asarray(labels[index])
+        if label is not None and not np.issubdtype(label.dtype, np.integer):
+            raise InvalidInputError("labels", f"item {index} has labels of type {label.dtype}", "Pass whole numbers")
+        made.append(
+            Item(
+                index,
+                f"item {index}",
+                image.astype(np.float32),
+                None if label is None else label.astype(np.int64),
+            )
+        )
+    return ItemSet(made, class_names, ignore_label)
+
+
+def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> list[Layout]:
+    """One layout per item, made once for each size; the model is tried on one item of each size."""
+    made: dict[tuple[int, ...], Layout] = {}
+    for item in items:
+        image = torch.from_numpy(item.image)
+        check_item(model, image)
+        if item.image.shape not in made:
+            shape = check_model(model, image).output_shape
+            chosen = layout if isinstance(layout, Layout) else layout.layout(item.image.shape, shape)
+            if chosen.outputs.shape != shape:
+                raise InvalidInputError(
+                    "layout",
+                    f"it partitions outputs of shape {chosen.outputs.shape}, the model predicts {shape}",
+                    "Partition the model's predictions for an item of this size",
+                )
+            made[item.image.shape] = chosen
+    return [made[item.image.shape] for item in items]
+
+
+def _class_names(items: ItemSet, classes: int) -> list[str]:
+    if items.class_names is None:
+        return [f"class {number}" for number in range(classes)]
+    if len(items.class_names) != classes:
+        raise InvalidInputError(
+            "class_names", f"{len(items.class_names)} names for {classes} classes", "Name every class of the model once"
+        )
+    return [str(name) for name in items.class_names]
+
+
+def _units(model: Model) -> str:
+    return "input values" if model.bounds is None else f"input values in [{model.bounds[0]:g}, {model.bounds[1]:g}]"
+
+
+def _precision(model: Model) -> str:
+    precision = getattr(model, "precision", None)
+    return "float32" if precision is None else str(precision).removeprefix("torch.")
+
+
+def _versions() -> dict[str, str]:
+    packages = ("localsmooth", "torch", "numpy", "scipy", "highspy")
+    return {"python": platform.python_version()} | {package: metadata.version(package) for package in packages}

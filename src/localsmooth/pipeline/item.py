@@ -1,0 +1,136 @@
+"""One item: from its votes to its certified counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
+from localsmooth.collective import Ball, Problem, solve
+from localsmooth.layout import Layout
+from localsmooth.noise import Noise
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
+
+__all__ = ["ItemVotes", "SampledItem", "certify_item"]
+
+
+@dataclass(frozen=True, eq=False)
+class ItemVotes:
+    """What sampling left behind for one item, over all its outputs in flat order.
+
+    Parameters
+    ----------
+    candidate
+        Candidate class of each output, from the N₁ samples.
+    votes
+        How many of the N₂ samples predicted it.
+    n
+        N₂, as counted.
+    """
+
+    candidate: Int[np.ndarray, "outputs"]
+    votes: Int[np.ndarray, "outputs"]
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class SampledItem:
+    """An item with its layout and its votes.
+
+    Parameters
+    ----------
+    name
+        What reports call it.
+    image
+        The input.
+    label
+        Known classes, or None.
+    ignored
+        Outputs that do not count, or None.
+    layout
+        The layout that the sampler read.
+    votes
+        The tallies.
+    """
+
+    name: str
+    image: Float[np.ndarray, "channels *spatial"]
+    label: Int[np.ndarray, "..."] | None
+    ignored: Bool[np.ndarray, "..."] | None
+    layout: Layout
+    votes: ItemVotes
+
+
+def certify_item(item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+    """Bound the votes, make the base certificates, and solve the collective problem for every target and bound.
+
+    Parameters
+    ----------
+    item
+        The item with its tallies.
+    noise
+        The distribution that was sampled.
+    settings
+        What to prove.
+    """
+    shape = item.layout.outputs.shape
+    group = item.layout.outputs.labels.ravel().astype(np.int64)
+    bounded = settings.simultaneous.lower_bounds(item.votes.votes.astype(np.int64), item.votes.n, settings.alpha)
+    thresholds = settings.certificate.certificates(noise, item.layout.levels, bounded.lower, group)
+    threshold = thresholds.eta.reshape(-1, group.size).max(axis=0)
+    base = BaseCertificates(
+        thresholds.weights,
+        thresholds.eta,
+        group,
+        np.where(threshold > 0, item.votes.candidate, ABSTAIN),
+        bounded.discount,
+    )
+    counted = np.ones(group.size, dtype=np.bool_) if item.ignored is None else ~item.ignored.ravel()
+    targets = {RATIO: counted & (base.prediction != ABSTAIN)}
+    if item.label is not None:
+        targets[ACCURACY] = targets[RATIO] & (base.prediction == item.label.ravel())
+    curves = {
+        (target, name): curve
+        for target, mask in targets.items()
+        for name, curve in _curves(base, mask, noise.norm, settings).items()
+    }
+    return ItemResult(
+        name=item.name,
+        label=item.label,
+        ignored=item.ignored,
+        candidate=item.votes.candidate.reshape(shape),
+        prediction=base.prediction.reshape(shape),
+        votes=item.votes.votes.reshape(shape),
+        lower_probability=bounded.lower.reshape(shape),
+        eta=threshold.reshape(shape),
+        radius=certified_radius(base.weights, base.eta, group, noise.norm).reshape(shape),
+        output_group=item.layout.outputs.labels.astype(np.int64),
+        input_group=item.layout.inputs.labels.astype(np.int64),
+        curves=curves,
+        image=item.image,
+    )
+
+
+def _curves(
+    base: BaseCertificates, mask: Bool[np.ndarray, "outputs"], norm: int, settings: CertificationSettings
+) -> dict[str, CertifiedCurve]:
+    """Certified counts of one target set under every collective bound."""
+    columns, budgets = base.weights.shape[-1], len(settings.budgets)
+    if not mask.any():
+        nothing = np.zeros(budgets)
+        empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, columns)))
+        return dict.fromkeys(settings.bounds, empty)
+    problem = Problem(base.weights, base.eta, base.group, Ball(settings.budgets, norm), np.flatnonzero(mask))
+    made: dict[str, CertifiedCurve] = {}
+    for name, bound in settings.bounds.items():
+        solved = solve(problem, bound)
+        made[name] = CertifiedCurve(
+            certified=np.maximum(solved.certified - base.discount, 0),
+            lower=np.maximum(solved.lower - base.discount, 0.0),
+            upper=solved.upper.astype(np.float64),
+            attack=np.stack([answer.attack for answer in solved]),
+        )
+    return made

@@ -1,0 +1,65 @@
+"""Certify again from stored tallies, without sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import xarray as xr
+
+from localsmooth.bounds import Bonferroni, Simultaneous
+from localsmooth.certificates import GaussianVotes, VoteCertificate
+from localsmooth.collective import Bound
+from localsmooth.pipeline.assemble import assemble
+from localsmooth.pipeline.record import load_items, load_record
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, noise_from_configuration
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.sampling import DirectoryStore
+
+__all__ = ["recertify"]
+
+
+def recertify(
+    run: Path | str,
+    *,
+    alpha: float | None = None,
+    budgets: Sequence[float] | None = None,
+    bounds: Mapping[str, Bound] | None = None,
+    certificate: VoteCertificate | None = None,
+    simultaneous: Simultaneous | None = None,
+) -> xr.Dataset:
+    """Prove something else from the tallies of a finished run.
+
+    The tallies hold whatever is proven from them, but α is spent once: choose among several settings before looking
+    at their results, or divide α among them.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    alpha, budgets, bounds
+        As for `certify`; what the run was certified with by default.
+    certificate, simultaneous
+        As for `certify`.
+
+    Raises
+    ------
+    RunRecordError
+        If the directory holds no finished run.
+    """
+    folder = Path(run)
+    record = load_record(folder)
+    settings = CertificationSettings(
+        alpha=record.alpha if alpha is None else alpha,
+        budgets=tuple(record.budgets if budgets is None else budgets),
+        bounds=_stored_bounds(record.bound_names) if bounds is None else bounds,
+        certificate=GaussianVotes() if certificate is None else certificate,
+        simultaneous=Bonferroni() if simultaneous is None else simultaneous,
+    )
+    store = DirectoryStore(folder, read_only=True)
+    return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings)
+
+
+def _stored_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
+    """The bounds of those names that need no further parameters; all of them if there is none."""
+    return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or COLLECTIVE_BOUNDS

@@ -1,0 +1,189 @@
+"""What a run directory keeps beside the tallies, so that it can be certified again without the model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from localsmooth.errors import LocalsmoothError
+from localsmooth.layout import Layout, Partition
+from localsmooth.pipeline.item import ItemVotes, SampledItem
+from localsmooth.sampling import Store
+
+__all__ = ["RunRecord", "RunRecordError", "load_items", "load_record", "save_items", "save_record"]
+
+_NAME = "certification.json"
+_VERSION = 1
+_LARGEST_FILE = 1 << 26
+
+
+class RunRecordError(LocalsmoothError):
+    """A run directory does not hold a finished run that can be read."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The facts of a finished sampling run, as plain JSON values.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    item_names
+        Name of each item.
+    item_layouts
+        Number of the stored layout of each item.
+    class_names
+        Name of each class.
+    labelled
+        Whether labels are stored.
+    ignore_label
+        Label of outputs that do not count.
+    noise
+        Configuration of the noise.
+    n_candidate, n_bound
+        Samples drawn in the two stages.
+    units
+        Units of inputs and budgets.
+    input_bounds
+        Declared bounds of clean inputs.
+    seconds
+        Time spent sampling.
+    batch_size, device, precision
+        How the model was run.
+    versions
+        Versions of the libraries that the tallies depend on.
+    alpha, budgets, bound_names
+        What was certified first; `recertify` starts from these.
+    configuration
+        Everything the user asked for.
+    version
+        Version of this format.
+    """
+
+    method: str
+    item_names: list[str]
+    item_layouts: list[int]
+    class_names: list[str]
+    labelled: bool
+    ignore_label: int | None
+    noise: dict[str, Any]
+    n_candidate: int
+    n_bound: int
+    units: str
+    input_bounds: tuple[float, float] | None
+    seconds: float
+    batch_size: int
+    device: str
+    precision: str
+    versions: dict[str, str]
+    alpha: float
+    budgets: list[float]
+    bound_names: list[str]
+    configuration: dict[str, Any]
+    version: int = _VERSION
+
+
+def save_record(record: RunRecord, folder: Path) -> None:
+    """Write the record, whole or not at all."""
+    partial = folder / f"{_NAME}.partial"
+    partial.write_text(json.dumps(asdict(record), indent=1, allow_nan=False), encoding="utf-8")
+    os.replace(partial, folder / _NAME)
+
+
+def load_record(folder: Path) -> RunRecord:
+    """Read and check the record.
+
+    Raises
+    ------
+    RunRecordError
+        If sampling has not finished there, or the file is damaged or of another version.
+    """
+    path = folder / _NAME
+    if not path.is_file():
+        raise RunRecordError(
+            f"{folder} holds no finished run: there is no {_NAME}. Run the same certification into this directory "
+            "again; it goes on where it stopped"
+        )
+    if path.stat().st_size > _LARGEST_FILE:
+        raise RunRecordError(f"{path} is too large to be a record of a run")
+    try:
+        record = TypeAdapter(RunRecord).validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunRecordError(
+            f"{path} is damaged: {where} {first['msg']}. Run the same certification into this directory again: the "
+            "tallies are kept, and the record is written anew"
+        ) from None
+    if record.version != _VERSION:
+        raise RunRecordError(f"{path} has format version {record.version}; this program reads version {_VERSION}")
+    if len(record.item_layouts) != len(record.item_names):
+        raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
+    return record
+
+
+def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
+    """Keep inputs, labels, votes and layouts in a store; the result tells which layout each item has."""
+    numbers: dict[str, int] = {}
+    chosen: list[int] = []
+    for index, item in enumerate(items):
+        digest = item.layout.digest()
+        if digest not in numbers:
+            number = numbers[digest] = len(numbers)
+            store.put_array(f"layout{number}-outputs", item.layout.outputs.labels)
+            store.put_array(f"layout{number}-inputs", item.layout.inputs.labels)
+            store.put_array(f"layout{number}-levels", item.layout.levels)
+        chosen.append(numbers[digest])
+        store.put_array(f"item{index}-image", item.image)
+        if item.label is not None:
+            store.put_array(f"item{index}-label", item.label)
+        store.put_array(f"item{index}-candidate", item.votes.candidate)
+        store.put_array(f"item{index}-votes", item.votes.votes)
+    return chosen
+
+
+def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
+    """Read back what `save_items` kept; the layouts come without views, which only sampling needs.
+
+    Raises
+    ------
+    StoreError
+        If an array is missing or damaged.
+    """
+    layouts = {
+        number: Layout(
+            Partition(store.get_array(f"layout{number}-outputs")),
+            Partition(store.get_array(f"layout{number}-inputs")),
+            store.get_array(f"layout{number}-levels"),
+        )
+        for number in set(record.item_layouts)
+    }
+    made: list[SampledItem] = []
+    for index, (name, number) in enumerate(zip(record.item_names, record.item_layouts, strict=True)):
+        label = store.get_array(f"item{index}-label") if record.labelled else None
+        made.append(
+            SampledItem(
+                name,
+                store.get_array(f"item{index}-image"),
+                label,
+                ignored_outputs(label, record.ignore_label),
+                layouts[number],
+                ItemVotes(
+                    store.get_array(f"item{index}-candidate"), store.get_array(f"item{index}-votes"), record.n_bound
+                ),
+            )
+        )
+    return made
+
+
+def ignored_outputs(label: np.ndarray | None, ignore_label: int | None) -> np.ndarray | None:
+    """Where the label says that an output does not count; None if all count."""
+    return None if label is None or ignore_label is None else label == ignore_label

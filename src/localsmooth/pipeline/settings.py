@@ -1,0 +1,56 @@
+"""What is proven from the tallies: everything that can be changed without sampling again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from localsmooth.bounds import Bonferroni, Simultaneous
+from localsmooth.certificates import GaussianVotes, VoteCertificate
+from localsmooth.collective import Bound
+from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+
+__all__ = ["CertificationSettings"]
+
+
+@dataclass(frozen=True, eq=False)
+class CertificationSettings:
+    """Failure probability, budgets and the strategies between tallies and certified counts.
+
+    Parameters
+    ----------
+    alpha
+        Probability with which the certificate of one item may fail.
+    budgets
+        Perturbation sizes ε, in the units of the input; sorted, duplicates dropped.
+    bounds
+        Collective bounds by the names they get in the result, weakest first.
+    certificate
+        Base certificate.
+    simultaneous
+        How the risk is shared among the outputs of one item.
+
+    Raises
+    ------
+    InvalidInputError
+        For α outside (0, 1), and missing, negative or infinite budgets.
+    """
+
+    alpha: float
+    budgets: tuple[float, ...]
+    bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
+    certificate: VoteCertificate = field(default_factory=GaussianVotes)
+    simultaneous: Simultaneous = field(default_factory=Bonferroni)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise InvalidInputError("alpha", f"got {self.alpha}", "Pass a probability between 0 and 1, such as 0.01")
+        if not self.budgets or not all(0 <= b < math.inf for b in self.budgets):
+            raise InvalidInputError(
+                "budgets", "there is none, or one is negative, infinite or NaN", "Pass at least one finite ε >= 0"
+            )
+        if not self.bounds:
+            raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
+        object.__setattr__(self, "budgets", tuple(sorted({float(b) for b in self.budgets})))

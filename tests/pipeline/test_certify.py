@@ -1,0 +1,227 @@
+"""The main job end to end, against classifiers whose certificates are known in closed form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import beta, norm
+
+from localsmooth.certificates import ABSTAIN
+from localsmooth.collective import Naive
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import GridLayout, Layout, isotropic_layout
+from localsmooth.models import CallableModel, OutputKind
+from localsmooth.pipeline import certify, recertify
+from localsmooth.pipeline.record import RunRecordError
+from localsmooth.results import ACCURACY, RATIO, load
+from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, StoreError
+
+from .models import mean_model, threshold_model
+
+ALPHA = 0.05
+SHAPE = (4, 6)
+OPTIONS = SamplingOptions(batch_size=64)
+
+
+def run(model: CallableModel, images: list[np.ndarray], layout: object, **changes: object):
+    arguments = {
+        "plan": SamplingPlan(n_candidate=50, n_bound=1000, seed=3, chunk_size=100),
+        "alpha": ALPHA,
+        "budgets": [0.0, 0.2, 0.4, 0.8],
+        "options": OPTIONS,
+        "progress": NoProgress(),
+    }
+    return certify(model, images, layout=layout, **(arguments | changes))  # type: ignore[arg-type]
+
+
+def test_isotropic_votes_give_the_textbook_radius() -> None:
+    sigma = 0.3
+    thresholds = np.linspace(-0.5, 0.5, 24).reshape(SHAPE)
+    image = np.zeros((1, *SHAPE), np.float32)
+    result = run(threshold_model(thresholds), [image], GridLayout((1, 1), sigma, sigma))
+    votes = result["votes"].values[0]
+    # An independent formula: Cohen et al. 2019 with Clopper-Pearson at alpha / 24.
+    lower = np.where(votes > 0, beta.ppf(ALPHA / votes.size, votes, 1000 - votes + 1), 0)
+    textbook = np.where(lower > 0.5, sigma * norm.ppf(lower), 0)
+    np.testing.assert_allclose(result["radius"].values[0], textbook, rtol=1e-5)
+    assert ((result["prediction"].values[0] == ABSTAIN) == (textbook == 0)).all()
+    # The true radius of a threshold classifier is its distance to the threshold.
+    assert (result["radius"].values[0] <= np.abs(thresholds)).all()
+    assert result["radius"].values[0].max() > 0.2
+
+
+def test_votes_follow_the_closed_form_of_a_linear_classifier() -> None:
+    """Pixel n sees N(x_n, σ²) with the σ of its own cell, so Pr[class 1] = Φ((x_n − t_n)/σ)."""
+    layout = GridLayout((2, 3), 0.2, 0.9)
+    thresholds = np.linspace(-0.3, 0.3, 24).reshape(SHAPE)
+    image = np.random.default_rng(0).normal(0, 0.2, (1, *SHAPE)).astype(np.float32)
+    result = run(threshold_model(thresholds), [image], layout)
+    candidate, votes = result["candidate"].values[0], result["votes"].values[0]
+    chance = norm.cdf((image[0] - thresholds) / 0.2)
+    chance = np.where(candidate == 1, chance, 1 - chance)
+    deviation = (votes - 1000 * chance) / np.sqrt(1000 * chance * (1 - chance) + 1e-9)
+    assert np.abs(deviation).max() < 4.5
+    assert (result["lower_probability"].values[0] <= chance).all()
+
+
+def test_only_the_level_of_the_groups_that_matter_counts() -> None:
+    """A classifier of the mean under localized noise: Pr is Φ(mean · n / √Σσ²) and the certificate must respect it."""
+    layout = GridLayout((2, 3), 0.5, 2.0)
+    image = np.full((1, *SHAPE), 0.4, np.float32)
+    result = run(mean_model(SHAPE), [image], layout)
+    made = layout.layout((1, *SHAPE), SHAPE)
+    variance = np.array([(made.level_map(g) ** 2).sum() for g in range(6)])
+    chance = norm.cdf(0.4 * 24 / np.sqrt(variance))[made.outputs.labels]
+    assert (result["lower_probability"].values[0] <= chance).all()
+    # Moving every pixel by -0.4 flips the mean: no prediction may be certified to the norm of that shift.
+    assert (result["radius"].values[0] < 0.4 * np.sqrt(24)).all()
+    assert result["certified"].sel(target=RATIO, bound="envelope").values[0][0] == 24
+
+
+def test_result_says_what_was_proven(tmp_path: Path) -> None:
+    thresholds = np.linspace(-0.5, 0.5, 24).reshape(SHAPE)
+    images = [np.full((1, *SHAPE), v, np.float32) for v in (0.0, 0.25)]
+    labels = [(image[0] > thresholds).astype(np.int64) for image in images]
+    labels[1][0, :3] = 255
+    result = run(
+        threshold_model(thresholds),
+        images,
+        GridLayout((2, 3), 0.2, 0.4),
+        labels=labels,
+        ignore_label=255,
+        class_names=["dark", "bright"],
+        out=tmp_path / "run",
+    )
+    assert result.attrs["alpha"] == ALPHA
+    assert result.attrs["n_bound"] == 1000
+    assert json.loads(result.attrs["class_names"]) == ["dark", "bright"]
+    assert result["total"].sel(target=ACCURACY).values.tolist() == [24, 21]
+    certified = result["certified"]
+    # naive ≤ lp ≤ envelope, falling with the budget, and accuracy never above the ratio.
+    order = certified.transpose("bound", ...).values
+    assert (order[0] <= order[1]).all()
+    assert (order[1] <= order[2]).all()
+    assert (np.diff(certified.transpose(..., "budget").values, axis=-1) <= 0).all()
+    assert (certified.sel(target=ACCURACY) <= certified.sel(target=RATIO)).all()
+    robust = result["prediction"].values != ABSTAIN
+    robust[1, 0, :3] = False
+    at_zero = certified.sel(target=RATIO, bound="envelope", budget=0.0).values
+    assert at_zero.tolist() == robust.sum(axis=(1, 2)).tolist()
+    assert load(tmp_path / "run" / "result.nc").equals(result)
+
+
+def test_recertify_equals_certifying_with_the_same_samples(tmp_path: Path) -> None:
+    model = threshold_model(np.linspace(-0.5, 0.5, 24).reshape(SHAPE))
+    images = [np.zeros((1, *SHAPE), np.float32)]
+    layout = GridLayout((2, 3), 0.2, 0.4, mask_beyond=1)
+    labels = [np.ones(SHAPE, np.int64)]
+    first = run(model, images, layout, labels=labels, out=tmp_path / "run")
+    assert recertify(tmp_path / "run").identical(first)
+    changed = recertify(tmp_path / "run", alpha=0.2, budgets=[0.1, 0.3], bounds={"naive": Naive()})
+    direct = run(
+        model,
+        images,
+        layout,
+        labels=labels,
+        alpha=0.2,
+        budgets=[0.1, 0.3],
+        bounds={"naive": Naive()},
+        out=tmp_path / "other",
+    )
+    for name in ("certified", "lower", "attack", "eta", "radius", "prediction", "lower_probability"):
+        np.testing.assert_array_equal(changed[name].values, direct[name].values)
+
+
+def test_interrupted_run_goes_on_and_another_configuration_is_refused(tmp_path: Path) -> None:
+    thresholds = np.linspace(-0.5, 0.5, 24).reshape(SHAPE)
+    images = [np.zeros((1, *SHAPE), np.float32)]
+    layout = GridLayout((2, 3), 0.2, 0.4)
+    whole = run(threshold_model(thresholds), images, layout)
+    calls = 0
+
+    def failing(batch: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if calls > 60:
+            raise KeyboardInterrupt
+        return (batch[:, 0] > thresholds).astype(np.int64)
+
+    stops = CallableModel(failing, name="threshold", bounds=None, classes=2, output=OutputKind.LABELS)
+    with pytest.raises(KeyboardInterrupt):
+        run(stops, images, layout, out=tmp_path / "run")
+    with pytest.raises(RunRecordError, match="goes on where it stopped"):
+        recertify(tmp_path / "run")
+    resumed = run(threshold_model(thresholds), images, layout, out=tmp_path / "run")
+    np.testing.assert_array_equal(resumed["votes"].values, whole["votes"].values)
+    np.testing.assert_array_equal(resumed["certified"].values, whole["certified"].values)
+    with pytest.raises(StoreError, match="seed"):
+        run(
+            threshold_model(thresholds),
+            images,
+            layout,
+            out=tmp_path / "run",
+            plan=SamplingPlan(n_candidate=50, n_bound=1000, seed=4, chunk_size=100),
+        )
+    with pytest.raises(StoreError, match="fingerprint"):
+        run(threshold_model(thresholds, name="another"), images, layout, out=tmp_path / "run")
+
+
+def test_items_of_different_sizes_share_a_rule() -> None:
+    def predict(batch: np.ndarray) -> np.ndarray:
+        return (batch[:, 0] > 0).astype(np.int64)
+
+    model = CallableModel(predict, name="sign", bounds=None, classes=2, output=OutputKind.LABELS)
+    images = [np.full((1, 4, 6), 0.5, np.float32), np.full((1, 5, 7), 0.5, np.float32)]
+    result = run(model, images, GridLayout((2, 3), 0.2, 0.4))
+    assert result["total"].sel(target=RATIO).values.tolist() == [24, 35]
+    assert result["certified"].sel(target=RATIO, bound="envelope", budget=0.0).values.tolist() == [24, 35]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": 1.5}, "alpha"),
+        ({"alpha": float("nan")}, "alpha"),
+        ({"budgets": []}, "budgets"),
+        ({"budgets": [-1.0]}, "budgets"),
+        ({"budgets": [float("nan")]}, "budgets"),
+        ({"bounds": {}}, "bounds"),
+        ({"plan": SamplingPlan(10, 5)}, "at least 9 votes"),
+        ({"layout": GridLayout((2, 3), -0.1, 0.4)}, "levels"),
+        ({"layout": GridLayout((2, 3), 0.0, 0.4)}, "levels"),
+        ({"layout": GridLayout((2, 3), 0.4, 0.2)}, "levels"),
+        ({"layout": GridLayout((9, 3), 0.2, 0.4)}, "cells"),
+        ({"layout": isotropic_layout(0.2, (4, 6), (2, 6))}, "layout"),
+        ({"images": []}, "items"),
+        ({"images": [np.full((1, *SHAPE), np.nan)]}, "images"),
+        ({"images": [np.zeros(SHAPE[0])]}, "images"),
+        ({"images": [np.array([["a"]])]}, "images"),
+        ({"labels": [np.full(SHAPE, 2)]}, "labels"),
+        ({"labels": [np.full(SHAPE, 0.5)]}, "labels"),
+        ({"labels": [np.zeros((3, 3), int)]}, "labels"),
+        ({"labels": []}, "labels"),
+        ({"class_names": ["one"]}, "class_names"),
+    ],
+)
+def test_bad_input_names_the_field_before_anything_is_sampled(
+    changes: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    calls = 0
+
+    def counted(batch: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return (batch[:, 0] > 0).astype(np.int64)
+
+    model = CallableModel(counted, name="counted", bounds=None, classes=2, output=OutputKind.LABELS)
+    images = changes.pop("images", [np.zeros((1, *SHAPE), np.float32)])
+    layout = changes.pop("layout", GridLayout((2, 3), 0.2, 0.4))
+    assert isinstance(layout, Layout | GridLayout)
+    with pytest.raises(InvalidInputError, match=message):
+        run(model, images, layout, out=tmp_path / "run", **changes)  # type: ignore[arg-type]
+    assert calls < 20
+    assert not (tmp_path / "run" / "chunks").exists()
