@@ -1,0 +1,113 @@
+"""What a solver says: a proven count, the best attack found, and how the two were reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from .proof import Proof
+
+__all__ = ["Answer", "Curve", "Status"]
+
+
+class Status(Enum):
+    """How an answer ended; the value says it in words."""
+
+    EXACT = "optimal: the attack found breaks as many targets as any attack can"
+    WITHIN_GAP = "proven to the gap that was asked for: the count is a bound, and at most the gap below the optimum"
+    RELAXED = "a proven bound from a relaxation: no attack leaves fewer targets"
+    TIME_LIMIT = "the time limit ended the search: the count is the best bound proven until then"
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One budget's answer.
+
+    Parameters
+    ----------
+    certified
+        Targets that survive every attack within the threat: proven.
+    lower
+        The proven bound before it was rounded up to a whole number.
+    upper
+        Targets that survive the best attack found, counted exactly: the certificate cannot be improved beyond it.
+    status
+        How the answer ended.
+    seconds
+        Time spent on this budget.
+    attack
+        The best attack found: spending per input column.
+    broken
+        Indices of the targets that the attack breaks (abstentions, never robust, are not among them).
+    prices
+        For each row of the threat, the certified count lost per unit of further budget (the dual price).
+    targets
+        Number of targets.
+    proof
+        The dual numbers behind ``certified``, for `localsmooth.collective.verify`.
+    verified
+        The exact rational lower bound, where ``verify`` re-proved the answer; None otherwise.
+    """
+
+    certified: int
+    lower: float
+    upper: int
+    status: Status
+    seconds: float
+    attack: Float[np.ndarray, "columns"]
+    broken: Int[np.ndarray, "broken"]
+    prices: Float[np.ndarray, "rows"]
+    targets: int
+    proof: Proof
+    verified: Fraction | None = None
+
+    @property
+    def gap(self) -> int:
+        """Targets between the certified count and the best attack; 0 where the answer is the optimum."""
+        return self.upper - self.certified
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The answers of a list of budgets, in the order in which the budgets were given."""
+
+    answers: tuple[Answer, ...]
+    budgets: Float[np.ndarray, "budgets rows"]
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def __getitem__(self, index: int) -> Answer:
+        return self.answers[index]
+
+    @property
+    def certified(self) -> Int[np.ndarray, "budgets"]:
+        """Certified counts."""
+        return np.array([answer.certified for answer in self.answers], dtype=np.int64)
+
+    @property
+    def lower(self) -> Float[np.ndarray, "budgets"]:
+        """Proven bounds before rounding up."""
+        return np.array([answer.lower for answer in self.answers], dtype=np.float64)
+
+    @property
+    def upper(self) -> Int[np.ndarray, "budgets"]:
+        """Counts that the best attacks found leave."""
+        return np.array([answer.upper for answer in self.answers], dtype=np.int64)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on all budgets."""
+        return float(sum(answer.seconds for answer in self.answers))

@@ -1,0 +1,115 @@
+"""The contract of every collective bound."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from .answer import Status
+from .dual import DualPoint, evaluate
+from .minorant import Minorant
+from .problem import Problem
+from .proof import Leaf, Node
+from .relaxation import LinePool, Relaxed, solve_relaxation
+from .setting import Setting
+
+__all__ = ["Bound", "Outcome", "RelaxationWorker", "Worker"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a bound found at one budget.
+
+    Parameters
+    ----------
+    lower
+        A proven bound.
+    root
+        The dual points that prove it, or at least as much.
+    attacks
+        Spendings worth evaluating as attacks; they need not respect the threat exactly.
+    prices
+        Row multipliers of the relaxation.
+    status
+        How the bound ended.
+    """
+
+    lower: float
+    root: Node
+    attacks: list[Float[np.ndarray, "columns"]]
+    prices: Float[np.ndarray, "rows"]
+    status: Status = Status.RELAXED
+
+
+class Worker(ABC):
+    """A bound at work on one problem; it keeps what one budget teaches for the next."""
+
+    @abstractmethod
+    def solve(self, setting: Setting, deadline: float | None) -> Outcome:
+        """Bound one budget.
+
+        Parameters
+        ----------
+        setting
+            The budget.
+        deadline
+            Value of ``time.perf_counter`` by which to return the best bound proven so far.
+        """
+
+
+class Bound(ABC):
+    """A way to bound the collective problem from below.
+
+    `Naive` ≤ `LinearProgram` ≤ `Envelope` ≤ `Exact`, in strength and in cost.
+    """
+
+    @abstractmethod
+    def worker(self, problem: Problem) -> Worker:
+        """Return a worker for a problem."""
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds for the whole curve, None for no limit."""
+        return None
+
+
+class RelaxationWorker(Worker):
+    """Solves one convex relaxation per budget; lines stay from budget to budget while they hold."""
+
+    def __init__(self, minorant: Minorant) -> None:
+        self._minorant = minorant
+        self._pool = LinePool()
+        self._ceilings: Float[np.ndarray, "pieces"] | None = None
+
+    def relax(self, setting: Setting) -> Relaxed:
+        """Solve the relaxation at a budget."""
+        ceilings = setting.cell.ceiling
+        several = len(setting.problem.weights) > 1
+        # A line lies below the function up to the ceiling it was made for; beyond it, the function falls further.
+        if several or self._ceilings is None or bool(np.any(ceilings > self._ceilings)):
+            self._pool.lines.clear()
+        self._ceilings = ceilings
+        relaxed = solve_relaxation(setting.pieces, setting.region, setting.cell, self._minorant, self._pool)
+        self._pool.lines = list(relaxed.lines)
+        return relaxed
+
+    def solve(self, setting: Setting, deadline: float | None) -> Outcome:
+        """Bound one budget by the better of the relaxation and the naive bound."""
+        relaxed = self.relax(setting)
+        idle = DualPoint.idle(setting.pieces, setting.region, setting.cell)
+        lower = self.value(setting, relaxed.point)
+        naive = evaluate(setting.pieces, setting.region, setting.cell, idle)
+        point = relaxed.point if lower >= naive else idle
+        return Outcome(
+            max(lower, naive),
+            Leaf((point,)),
+            [relaxed.spending[: setting.region.real]],
+            relaxed.point.multipliers,
+        )
+
+    def value(self, setting: Setting, point: DualPoint) -> float:
+        """Return what a dual point proves."""
+        return evaluate(setting.pieces, setting.region, setting.cell, point)

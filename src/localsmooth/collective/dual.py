@@ -1,0 +1,217 @@
+"""The safe bound: what a set of dual numbers proves, in floating point with error control and in exact rationals.
+
+For any slopes g, any row multipliers y ≥ 0 and any shares λ ≥ 0 that sum to at most one over a group's certificates,
+
+    V ≥ Σ_p min_{s ∈ [a_p, z_p)} (λ_p F_p(s) − g_p s) + min_{lower ≤ b ≤ upper} Σ_l (Σ_p g_p W_pl + (Aᵀy)_l) b_l − y·c
+
+bounds the number of targets left from below (Lagrangian duality; F_p is the step function of inequality p). Whoever
+found the numbers, a poor choice weakens the bound and never breaks it: no solver's word enters a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from .problem import Pieces
+from .region import UNIT, Region
+from .steps import Steps
+
+__all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "root_cell"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Part of the adversary's set: W_p · b between left ends start_p and stop_p, lower ≤ b ≤ upper.
+
+    Parameters
+    ----------
+    start, stop
+        Inequality p is fed at least the left end ``start``, and less than the left end ``stop``.
+    ceiling
+        The most each inequality can be fed (for the step that ``stop`` does not close).
+    lower, upper
+        Bounds on the spending.
+    """
+
+    start: Int[np.ndarray, "pieces"]
+    stop: Int[np.ndarray, "pieces"]
+    ceiling: Float[np.ndarray, "pieces"]
+    lower: Float[np.ndarray, "columns"]
+    upper: Float[np.ndarray, "columns"]
+
+    def roof(self, piece: int, steps: Steps) -> float:
+        """Return the supremum of what inequality ``piece`` is fed in this cell."""
+        stop, ceiling = int(self.stop[piece]), float(self.ceiling[piece])
+        return min(ceiling, float(steps.thresholds[stop])) if stop < len(steps) else ceiling
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """Dual numbers that prove a lower bound.
+
+    Parameters
+    ----------
+    slopes
+        g, count lost per unit fed to each inequality (≤ 0, save in the middle of a search tree).
+    shares
+        λ, how much of a group's count each of its certificates answers for.
+    multipliers
+        y ≥ 0, the price of each threat row.
+    """
+
+    slopes: Float[np.ndarray, "pieces"]
+    shares: Float[np.ndarray, "pieces"]
+    multipliers: Float[np.ndarray, "rows"]
+
+    @classmethod
+    def idle(cls, pieces: Pieces, region: Region, cell: Cell) -> DualPoint:
+        """Return the point that proves the naive bound: every inequality on its own, the strongest of each group."""
+        floors = [float(s.counts[max(int(stop) - 1, 0)]) for s, stop in zip(pieces.steps, cell.stop, strict=True)]
+        shares = np.zeros(len(pieces))
+        for owner in range(pieces.groups):
+            own = np.flatnonzero(pieces.owner == owner)
+            shares[max(own, key=lambda piece: floors[int(piece)])] = 1.0
+        return cls(np.zeros(len(pieces)), shares, np.zeros(len(region.limits)))
+
+
+def root_cell(pieces: Pieces, region: Region, ceilings: Float[np.ndarray, "pieces"]) -> Cell:
+    """Return the cell that holds the adversary's whole set."""
+    stop = [steps.reached(float(ceiling)) for steps, ceiling in zip(pieces.steps, ceilings, strict=True)]
+    return Cell(
+        np.zeros(len(pieces), dtype=np.int64),
+        np.array(stop, dtype=np.int64),
+        ceilings,
+        np.zeros(len(region.upper)),
+        region.upper,
+    )
+
+
+def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, slope: float) -> float:
+    """Return min over s in [start, stop) of share · F(s) − slope · s, rounded down."""
+    if start >= stop:
+        return math.inf
+    counts = steps.counts[start:stop]
+    if slope == 0.0:
+        return share * float(counts[-1]) * (1 - UNIT)
+    if slope < 0:
+        # Both terms are ≥ 0, so each rounding is relative to the result.
+        return float(np.min(share * counts - slope * steps.thresholds[start:stop])) * (1 - 4 * UNIT)
+    if not math.isfinite(roof):
+        return -math.inf
+    ends = np.append(steps.thresholds[start + 1 : stop], roof)
+    return float(np.min(share * counts - slope * ends)) - 4 * UNIT * (share * float(counts[0]) + slope * roof)
+
+
+def _sound(pieces: Pieces, point: DualPoint) -> bool:
+    totals = np.zeros(pieces.groups)
+    np.add.at(totals, pieces.owner, point.shares)
+    parts = (point.slopes, point.shares, point.multipliers)
+    return (
+        all(bool(np.all(np.isfinite(part))) for part in parts)
+        and bool(np.all(point.multipliers >= 0))
+        and bool(np.all(point.shares >= 0))
+        and bool(np.all((totals <= 1 - 8 * len(pieces) * UNIT) | (_holders(pieces, point) <= 1)))
+        and bool(np.all(point.shares <= 1))
+    )
+
+
+def _holders(pieces: Pieces, point: DualPoint) -> Int[np.ndarray, "groups"]:
+    return np.bincount(pieces.owner[point.shares > 0], minlength=pieces.groups)
+
+
+def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> float:
+    """Return what the dual numbers prove about a cell, rounded down; −∞ for nothing, +∞ for no b at all."""
+    if not _sound(pieces, point):
+        return -math.inf
+    weights = _padded(pieces, region)
+    terms: list[float] = []
+    for piece, steps in enumerate(pieces.steps):
+        share, slope = float(point.shares[piece]), float(point.slopes[piece])
+        if share == 0.0 and slope == 0.0:
+            continue
+        value = conjugate(steps, int(cell.start[piece]), int(cell.stop[piece]), cell.roof(piece, steps), share, slope)
+        if value == -math.inf:
+            return value
+        terms.append(value)
+    if math.inf in terms:
+        return math.inf
+    size = len(pieces) + len(region.limits) + 8
+    bare = point.slopes @ weights + point.multipliers @ region.rows
+    slack = size * UNIT * (np.abs(point.slopes) @ weights + point.multipliers @ np.abs(region.rows))
+    reduced = bare - slack
+    with np.errstate(invalid="ignore"):
+        spent = np.where(reduced > 0, reduced * cell.lower, np.where(reduced < 0, reduced * cell.upper, 0.0))
+    priced = -point.multipliers * region.limits
+    terms.extend(float(term) for term in (*spent, *priced))
+    if not all(math.isfinite(term) for term in terms):
+        return -math.inf
+    # fsum rounds once; every product above carries one rounding of its own.
+    return math.fsum([*terms, *(-4 * UNIT * abs(term) for term in terms)])
+
+
+def evaluate_exactly(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> Fraction | None:
+    """Return what the dual numbers prove about a cell, in exact rationals; None where that is nothing.
+
+    No floating-point result is used: only the given numbers, each as the rational it stands for.
+    """
+    parts = (point.slopes, point.shares, point.multipliers)
+    if not all(bool(np.all(np.isfinite(part))) for part in parts):
+        return None
+    g, share, y = ([Fraction(float(value)) for value in part] for part in parts)
+    totals = [Fraction(0)] * pieces.groups
+    for piece, owner in enumerate(pieces.owner):
+        totals[int(owner)] += share[piece]
+    if any(value < 0 for value in (*share, *y)) or any(total > 1 for total in totals):
+        return None
+    value = Fraction(0)
+    for piece, steps in enumerate(pieces.steps):
+        if share[piece] == 0 and g[piece] == 0:
+            continue
+        lowest = _exact_conjugate(
+            steps, int(cell.start[piece]), int(cell.stop[piece]), cell.roof(piece, steps), share[piece], g[piece]
+        )
+        if lowest is None:
+            return None
+        value += lowest
+    weights = _padded(pieces, region)
+    for column in range(len(region.upper)):
+        reduced = _dot(g, weights[:, column]) + _dot(y, region.rows[:, column])
+        if reduced != 0:
+            edge = float(cell.lower[column] if reduced > 0 else cell.upper[column])
+            if not math.isfinite(edge):
+                return None
+            value += reduced * Fraction(edge)
+    return value - _dot(y, region.limits)
+
+
+def _exact_conjugate(
+    steps: Steps, start: int, stop: int, roof: float, share: Fraction, slope: Fraction
+) -> Fraction | None:
+    if start >= stop or (slope > 0 and not math.isfinite(roof)):
+        return None
+    ends: Sequence[float] = steps.thresholds[start:stop].tolist()
+    if slope > 0:
+        ends = [*ends[1:], roof]
+    ratios = [end.as_integer_ratio() for end in ends]
+    common = math.lcm(slope.denominator, share.denominator) * max(denominator for _, denominator in ratios)
+    by_count, by_end = int(share * common), slope.numerator * (common // slope.denominator)
+    # Floats are binary fractions, so the largest denominator is a multiple of all of them and every division is exact.
+    least = min(
+        by_count * int(count) - by_end * numerator // denominator
+        for count, (numerator, denominator) in zip(steps.counts[start:stop].tolist(), ratios, strict=True)
+    )
+    return Fraction(least, common)
+
+
+def _dot(left: Sequence[Fraction], right: Float[np.ndarray, "_"]) -> Fraction:
+    return sum((a * Fraction(float(b)) for a, b in zip(left, right, strict=True) if a != 0 and b != 0), Fraction(0))
+
+
+def _padded(pieces: Pieces, region: Region) -> Float[np.ndarray, "pieces columns"]:
+    return np.pad(pieces.weights, ((0, 0), (0, len(region.upper) - region.real)))

@@ -1,0 +1,136 @@
+"""A thin, typed layer over HiGHS: arrays in, numbers out. Nothing it returns is trusted by a certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numpy as np
+from jaxtyping import Bool, Float
+
+__all__ = ["LinearModel", "Solution"]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What the solver said.
+
+    Parameters
+    ----------
+    feasible
+        False where the solver found no point (``duals`` then is a ray that shows it, if the solver had one).
+    columns
+        Primal values.
+    duals
+        Row duals; ≥ 0 for rows bounded below, ≤ 0 for rows bounded above, in a minimisation.
+    """
+
+    feasible: bool
+    columns: Float[np.ndarray, "columns"]
+    duals: Float[np.ndarray, "rows"]
+
+
+class _Quiet(highspy.Highs):
+    """A solver that keeps its banner off standard output, where answers go; it runs no callbacks."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802 (the solver's own name; called while it is being made)
+        self.setOptionValue("output_flag", False)
+
+
+class LinearModel:
+    """One warm linear program: minimise cost · x over column and row bounds."""
+
+    def __init__(
+        self,
+        cost: Float[np.ndarray, "columns"],
+        lower: Float[np.ndarray, "columns"],
+        upper: Float[np.ndarray, "columns"],
+        rows: Float[np.ndarray, "rows columns"],
+        row_lower: Float[np.ndarray, "rows"],
+        row_upper: Float[np.ndarray, "rows"],
+        integer: Bool[np.ndarray, "columns"] | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self._solver: Any = _Quiet()
+        for name, value in {
+            "output_flag": False,
+            "threads": 1,
+            "presolve": "off" if integer is None else "choose",
+            "primal_feasibility_tolerance": 1e-9,
+            "dual_feasibility_tolerance": 1e-9,
+            "small_matrix_value": 1e-12,
+        }.items():
+            self._solver.setOptionValue(name, value)
+        if time_limit is not None:
+            self._solver.setOptionValue("time_limit", time_limit)
+        number, width = rows.shape
+        starts, index, value = _sparse(rows)
+        whole = np.zeros(width, dtype=np.int32) if integer is None else integer.astype(np.int32)
+        self._solver.passModel(
+            width,
+            number,
+            len(value),
+            int(highspy.MatrixFormat.kRowwise),
+            int(highspy.ObjSense.kMinimize),
+            0.0,
+            cost,
+            lower,
+            upper,
+            row_lower,
+            row_upper,
+            starts,
+            index,
+            value,
+            whole,
+        )
+        self._width = width
+
+    @classmethod
+    def over_region(
+        cls, rows: Float[np.ndarray, "rows columns"], limits: Float[np.ndarray, "rows"], upper: Float[np.ndarray, "c"]
+    ) -> LinearModel:
+        """Return the model of a threat's set alone, without an objective."""
+        width = rows.shape[1]
+        below = np.full(len(limits), -np.inf)
+        return cls(np.zeros(width), np.zeros(width), upper, rows, below, limits)
+
+    def maximise(self, weights: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "rows"] | None:
+        """Maximise weights · x and return the rows' multipliers y ≥ 0, or None where there is no optimum."""
+        size = float(np.max(np.abs(weights), initial=0.0)) or 1.0
+        self._solver.changeColsCost(len(weights), np.arange(len(weights), dtype=np.int32), -weights / size)
+        solution = self.solve()
+        return np.maximum(0.0, -solution.duals * size) if solution.feasible else None
+
+    def add_rows(self, rows: Float[np.ndarray, "rows columns"], lower: Float[np.ndarray, "rows"]) -> None:
+        """Add rows that are bounded below."""
+        starts, index, value = _sparse(rows)
+        number = len(rows)
+        self._solver.addRows(number, lower, np.full(number, np.inf), len(value), starts, index, value)
+
+    def bound_columns(self, lower: Float[np.ndarray, "columns"], upper: Float[np.ndarray, "columns"]) -> None:
+        """Change every column's bounds."""
+        self._solver.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
+
+    def solve(self) -> Solution:
+        """Solve from the last basis."""
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kOptimal:
+            found = self._solver.getSolution()
+            return Solution(True, np.array(found.col_value), np.array(found.row_dual))
+        duals = np.zeros(self._solver.getNumRow())
+        if status == highspy.HighsModelStatus.kInfeasible:
+            _, exists, ray = self._solver.getDualRay()
+            if exists:
+                duals = np.array(ray, dtype=np.float64)
+        return Solution(False, np.full(self._width, np.nan), duals)
+
+
+def _sparse(
+    rows: Float[np.ndarray, "rows columns"],
+) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "nonzeros"]]:
+    """Return row starts, column indices and values of the nonzeros."""
+    where, index = np.nonzero(rows)
+    starts = np.searchsorted(where, np.arange(len(rows))).astype(np.int32)
+    return starts, index.astype(np.int32), rows[where, index]

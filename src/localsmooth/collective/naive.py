@@ -1,0 +1,31 @@
+"""Every prediction on its own: as if the adversary could spend the whole budget anew on each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .bound import Bound, Outcome, Worker
+from .dual import DualPoint, evaluate
+from .problem import Problem
+from .proof import Leaf
+from .setting import Setting
+
+__all__ = ["Naive"]
+
+
+@dataclass(frozen=True)
+class Naive(Bound):
+    """Count the targets that no allowed attack can break, each taken on its own."""
+
+    def worker(self, problem: Problem) -> Worker:
+        """Return a worker."""
+        return _NaiveWorker()
+
+
+class _NaiveWorker(Worker):
+    def solve(self, setting: Setting, deadline: float | None) -> Outcome:
+        point = DualPoint.idle(setting.pieces, setting.region, setting.cell)
+        lower = evaluate(setting.pieces, setting.region, setting.cell, point)
+        return Outcome(lower, Leaf((point,)), [], np.zeros(len(setting.region.limits)))

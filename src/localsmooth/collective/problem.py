@@ -1,0 +1,195 @@
+"""The collective problem: per-prediction certificates that share one adversary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ..errors import InvalidInputError
+from .arrays import Numbers
+from .steps import Steps, split_by_group, step_function
+from .threat import Constraints, Threat
+
+__all__ = ["Pieces", "Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The inequalities that hold targets up: one per output group and certificate, with the targets' step function.
+
+    Parameters
+    ----------
+    weights
+        W of each inequality.
+    steps
+        Number of the group's targets left, counting this inequality alone.
+    owner
+        Output group (position among those with targets) of each inequality.
+    groups
+        Number of output groups with targets.
+    """
+
+    weights: Float[np.ndarray, "pieces columns"]
+    steps: tuple[Steps, ...]
+    owner: Int[np.ndarray, "pieces"]
+    groups: int
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Problem:
+    """Count the predictions that survive the worst input: min over b of the targets n with Σ_l W[i,l] b_l < η_n.
+
+    Floating-point arguments are taken as the exact real numbers they stand for; whoever computed them must have
+    rounded weights up and thresholds down. Budgets are rounded up here.
+
+    Parameters
+    ----------
+    weights
+        W ≥ 0 [output groups × input columns], or [certificates × output groups × input columns] where several
+        certificates hold at once: an output then falls only where every one of its inequalities is broken.
+    eta
+        Thresholds η ≥ 0 [outputs], or [certificates × outputs]; 0 abstains (never robust), ``inf`` never falls.
+    group
+        Output group of each output.
+    threat
+        What the adversary may do, for one budget or a list of them.
+    targets
+        Indices, or a mask, of the outputs that count; all by default.
+
+    Raises
+    ------
+    InvalidInputError
+        For wrong shapes, NaN, negative numbers, labels out of range, or an empty list of targets.
+    """
+
+    weights: Float[np.ndarray, "certificates groups columns"]
+    eta: Float[np.ndarray, "certificates outputs"]
+    group: Int[np.ndarray, "outputs"]
+    threat: Threat
+    targets: Int[np.ndarray, "targets"]
+
+    def __init__(
+        self,
+        weights: Numbers,
+        eta: Numbers,
+        group: Numbers,
+        threat: Threat,
+        targets: Numbers | None = None,
+    ) -> None:
+        matrix = _numbers("weights", weights)
+        thresholds = _numbers("eta", eta, infinite=True)
+        W = matrix[None] if matrix.ndim == 2 else matrix
+        thresholds = thresholds[None] if thresholds.ndim == 1 else thresholds
+        if W.ndim != 3:
+            raise InvalidInputError("weights", f"has shape {W.shape}", "give [output groups × input columns]")
+        if thresholds.ndim != 2 or len(thresholds) != len(W):
+            raise InvalidInputError(
+                "eta", f"has shape {thresholds.shape}", f"give [outputs], or [{len(W)} certificates × outputs]"
+            )
+        if len(W) == 0:
+            raise InvalidInputError("weights", "holds no certificate", "give at least one")
+        outputs = thresholds.shape[1]
+        labels = np.asarray(group)
+        if labels.shape != (outputs,):
+            raise InvalidInputError(
+                "group", f"has shape {labels.shape}", f"give one group for each of {outputs} outputs"
+            )
+        if outputs and not np.issubdtype(labels.dtype, np.integer):
+            raise InvalidInputError("group", f"has type {labels.dtype}", "give whole numbers")
+        labels = labels.astype(np.int64)
+        if outputs and not (int(labels.min()) >= 0 and int(labels.max()) < W.shape[1]):
+            raise InvalidInputError("group", f"reaches outside 0 … {W.shape[1] - 1}", "give a row of the weights")
+        object.__setattr__(self, "weights", W)
+        object.__setattr__(self, "eta", thresholds)
+        object.__setattr__(self, "group", labels)
+        object.__setattr__(self, "threat", threat)
+        object.__setattr__(self, "targets", _targets(targets, outputs))
+        _ = self.constraints  # reports a threat that does not fit at once
+
+    @property
+    def columns(self) -> int:
+        """Number of input columns."""
+        return self.weights.shape[2]
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs, targets or not."""
+        return self.eta.shape[1]
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """The threat, spelled out for these columns."""
+        return self.threat.constraints(self.columns)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The inequalities with their step functions; groups without targets are left out."""
+        return self._pieces(self.eta[:, self._counted])
+
+    def pieces_under(self, ceilings: Float[np.ndarray, "pieces"]) -> Pieces:
+        """Return the inequalities, knowing the most that each can be fed.
+
+        With several certificates per output, an output that one of them holds up for good stands in the eyes of the
+        others as well.
+        """
+        if len(self.weights) == 1:
+            return self.pieces
+        eta = self.eta[:, self._counted]
+        most = ceilings.reshape(len(self.weights), -1)[:, self._place]
+        return self._pieces(np.where(np.any(eta > most, axis=0), np.inf, eta))
+
+    @cached_property
+    def _present(self) -> Int[np.ndarray, "present"]:
+        robust = np.any(self.eta[:, self.targets] > 0, axis=0)
+        return np.unique(self.group[self.targets][robust])
+
+    @cached_property
+    def _counted(self) -> Int[np.ndarray, "counted"]:
+        return self.targets[np.any(self.eta[:, self.targets] > 0, axis=0)]
+
+    @cached_property
+    def _place(self) -> Int[np.ndarray, "counted"]:
+        return np.searchsorted(self._present, self.group[self._counted])
+
+    def _pieces(self, eta: Float[np.ndarray, "certificates counted"]) -> Pieces:
+        present = self._present
+        steps = [step_function(part) for row in eta for part in split_by_group(row, self._place, len(present))]
+        weights = self.weights[:, present].reshape(len(steps), self.columns)
+        return Pieces(weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present))
+
+
+def _numbers(field: str, values: Numbers, infinite: bool = False) -> Float[np.ndarray, "..."]:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(field, "is not an array of numbers", "give a rectangular array") from error
+    if not bool(np.all(array >= 0)):
+        raise InvalidInputError(field, "holds a negative number or NaN", "give finite numbers ≥ 0")
+    if not infinite and not bool(np.all(np.isfinite(array))):
+        raise InvalidInputError(field, "holds an infinity", "give finite numbers ≥ 0")
+    return array
+
+
+def _targets(targets: Numbers | None, outputs: int) -> Int[np.ndarray, "targets"]:
+    if targets is None:
+        return np.arange(outputs)
+    array = np.asarray(targets)
+    if array.dtype == np.bool_:
+        if array.shape != (outputs,):
+            raise InvalidInputError("targets", f"is a mask of shape {array.shape}", f"give {outputs} entries")
+        array = np.flatnonzero(array)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInputError("targets", "is empty or not a list", "name at least one output, or leave it out")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InvalidInputError("targets", f"has type {array.dtype}", "give indices of outputs, or a mask")
+    if not (int(array.min()) >= 0 and int(array.max()) < outputs):
+        raise InvalidInputError("targets", f"reaches outside 0 … {outputs - 1}", "give indices of outputs")
+    if len(np.unique(array)) != len(array):
+        raise InvalidInputError("targets", "names an output twice", "name each output once")
+    return array.astype(np.int64)

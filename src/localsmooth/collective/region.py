@@ -1,0 +1,157 @@
+"""The adversary's set at one budget, and how much it can feed each inequality."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from .linear_program import LinearModel
+from .threat import Constraints
+
+__all__ = ["Region", "Supports", "region_at", "support_value", "supports"]
+
+UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """All spendings the threat allows at one budget: rows · b ≤ limits, 0 ≤ b ≤ upper, b whole where ``integer``.
+
+    Columns beyond the first ``real`` ones are switches (0 or 1) that count attacked groups and feed nothing. The first
+    rows are the threat's own, without those that an infinite budget drops: ``kept`` are their positions in the threat.
+    """
+
+    rows: Float[np.ndarray, "rows columns"]
+    limits: Float[np.ndarray, "rows"]
+    upper: Float[np.ndarray, "columns"]
+    integer: Bool[np.ndarray, "columns"]
+    real: int
+    kept: Int[np.ndarray, "kept"]
+
+
+def _implied_upper(
+    rows: Float[np.ndarray, "rows columns"], limits: Float[np.ndarray, "rows"], caps: Float[np.ndarray, "columns"]
+) -> Float[np.ndarray, "columns"]:
+    """Bound each column by the rows without negative coefficients; rounded up."""
+    upper = caps.copy()
+    for row, limit in zip(rows, limits, strict=True):
+        if np.isfinite(limit) and np.all(row >= 0):
+            used = row > 0
+            with np.errstate(over="ignore"):
+                share = np.nextafter(limit / row[used], np.inf) if limit > 0 else np.zeros(int(used.sum()))
+            upper[used] = np.minimum(upper[used], share)
+    return upper
+
+
+def region_at(constraints: Constraints, index: int) -> Region:
+    """Return the adversary's set at one of the curve's budgets."""
+    keep = np.isfinite(constraints.budgets[index])
+    rows, limits = constraints.rows[keep], constraints.budgets[index][keep]
+    upper = _implied_upper(rows, limits, constraints.caps)
+    upper = np.where(constraints.integer & np.isfinite(upper), np.floor(upper), upper)
+    integer, real = constraints.integer, len(upper)
+    for most, labels in constraints.limits:
+        names = [name for name in np.unique(labels) if name >= 0 and np.any(upper[:real][labels == name] > 0)]
+        if most >= len(names):
+            continue
+        if most == 0:
+            upper[:real][labels >= 0] = 0.0
+            continue
+        switches = len(names)
+        rows = np.pad(rows, ((0, 0), (0, switches)))
+        width = rows.shape[1]
+        extra: list[np.ndarray] = []
+        for position, name in enumerate(names):
+            for column in np.flatnonzero(labels == name):
+                # Without a finite bound no row can tie the column to its switch; leaving it free stays sound.
+                if 0 < upper[column] < math.inf:
+                    row = np.zeros(width)
+                    row[column], row[width - switches + position] = 1.0, -upper[column]
+                    extra.append(row)
+        total = np.zeros(width)
+        total[width - switches :] = 1.0
+        rows = np.concatenate([rows, *[row[None] for row in extra], total[None]])
+        limits = np.concatenate([limits, np.zeros(len(extra)), [float(most)]])
+        upper = np.concatenate([upper, np.ones(switches)])
+        integer = np.concatenate([integer, np.ones(switches, dtype=np.bool_)])
+    return Region(rows, limits, upper, integer, real, np.flatnonzero(keep))
+
+
+@dataclass(frozen=True, eq=False)
+class Supports:
+    """The most that the adversary can feed each inequality, max over b of W_p · b, with a proof.
+
+    Parameters
+    ----------
+    values
+        Upper bounds, rounded up.
+    multipliers
+        Row multipliers y ≥ 0 that prove them: W·b ≤ y·limits + Σ_l max(0, W_l − (Aᵀy)_l) · upper_l.
+    """
+
+    values: Float[np.ndarray, "pieces"]
+    multipliers: Float[np.ndarray, "pieces rows"]
+
+
+def support_value(
+    weights: Float[np.ndarray, "pieces columns"], multipliers: Float[np.ndarray, "pieces rows"], region: Region
+) -> Float[np.ndarray, "pieces"]:
+    """Evaluate the bound of `Supports`, rounded up."""
+    terms = len(region.limits) + len(region.upper) + 8
+    absorbed = multipliers @ region.rows
+    size = weights + multipliers @ np.abs(region.rows)
+    residual = np.maximum(0.0, weights - absorbed + terms * UNIT * size)
+    # A column that feeds nothing and that no row takes from leaves exactly nothing over.
+    residual = np.where((weights == 0) & np.all(region.rows >= 0, axis=0), 0.0, residual)
+    with np.errstate(invalid="ignore", over="ignore"):
+        spent = np.where(residual > 0, residual * region.upper, 0.0)
+        total = multipliers @ region.limits + np.nansum(spent, axis=1)
+        total = np.where(total > 0, np.nextafter(total * (1 + terms * 2 * UNIT), np.inf), 0.0)
+    # Without anything fed, or with an empty box, the support is zero exactly.
+    idle = ~np.any((weights > 0) & (region.upper > 0), axis=1)
+    return np.where(idle, 0.0, total)
+
+
+def supports(weights: Float[np.ndarray, "pieces real"], region: Region) -> Supports:
+    """Bound what each inequality can be fed, exactly up to rounding where the threat is one row, by LPs elsewhere."""
+    weights = np.pad(weights, ((0, 0), (0, len(region.upper) - region.real)))
+    pieces, number = len(weights), len(region.limits)
+    best = np.zeros((pieces, number))
+    values = support_value(weights, best, region)
+    if number == 1 and np.all(region.rows >= 0):
+        row = region.rows[0]
+        used = row > 0
+        with np.errstate(over="ignore"):
+            prices = weights[:, used] / row[used]
+        if np.any(used):
+            candidates = [prices.max(axis=1)]
+            if np.any(region.upper[used] * row[used] < region.limits[0] * (1 - 1e-9)):
+                candidates = list(prices.T)
+            for price in candidates:
+                _improve(weights, region, values, best, price[:, None])
+    elif number:
+        model = LinearModel.over_region(region.rows, region.limits, region.upper)
+        for piece in range(pieces):
+            duals = model.maximise(weights[piece])
+            if duals is not None:
+                trial = np.repeat(best, 1, axis=0)
+                trial[piece] = duals
+                value = support_value(weights[piece : piece + 1], trial[piece : piece + 1], region)[0]
+                if value < values[piece]:
+                    values[piece], best[piece] = value, duals
+    return Supports(values, best)
+
+
+def _improve(
+    weights: Float[np.ndarray, "pieces columns"],
+    region: Region,
+    values: Float[np.ndarray, "pieces"],
+    best: Float[np.ndarray, "pieces rows"],
+    multipliers: Float[np.ndarray, "pieces rows"],
+) -> None:
+    trial = support_value(weights, multipliers, region)
+    better = trial < values
+    values[better], best[better] = trial[better], multipliers[better]

@@ -1,0 +1,47 @@
+"""A problem at one of its budgets: everything the bounds need, prepared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .dual import Cell, root_cell
+from .problem import Pieces, Problem
+from .region import Region, Supports, region_at, supports
+
+__all__ = ["Setting", "setting_at"]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One budget of a problem.
+
+    Parameters
+    ----------
+    problem
+        The problem with all its budgets.
+    index
+        Which budget this is.
+    region
+        What the adversary may spend.
+    supports
+        The most that each inequality can be fed, with proof.
+    pieces
+        The inequalities and their step functions.
+    cell
+        The adversary's whole set.
+    """
+
+    problem: Problem
+    index: int
+    region: Region
+    supports: Supports
+    pieces: Pieces
+    cell: Cell
+
+
+def setting_at(problem: Problem, index: int) -> Setting:
+    """Prepare one budget."""
+    region = region_at(problem.constraints, index)
+    held = supports(problem.pieces.weights, region)
+    pieces = problem.pieces_under(held.values)
+    return Setting(problem, index, region, held, pieces, root_cell(pieces, region, held.values))

@@ -1,0 +1,179 @@
+"""One call for a whole curve of budgets."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from .answer import Answer, Curve, Status
+from .attack import estimates, fit, simple_attacks, standing, survivors
+from .bound import Bound, Outcome, Worker
+from .dual import DualPoint, evaluate
+from .envelope import Envelope
+from .problem import Problem
+from .proof import Leaf, Proof
+from .setting import Setting, setting_at
+from .verify import verify as check
+
+__all__ = ["solve"]
+
+
+def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) -> Curve:
+    """Certify how many targets survive every attack, for each budget of the threat.
+
+    Parameters
+    ----------
+    problem
+        Certificates and threat.
+    bound
+        How hard to try: `Naive`, `LinearProgram`, `Envelope` (the default), `Exact` or `Milp`.
+    verify
+        Prove every answer again in exact rational arithmetic; the proven value is in ``Answer.verified``.
+
+    Returns
+    -------
+    Curve
+        One answer per budget. A budget that allows more never has a larger count than one that allows less.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the problem is not well posed.
+    CertificateError
+        If exact arithmetic does not confirm an answer.
+    """
+    budgets = problem.constraints.budgets
+    bound = Envelope() if bound is None else bound
+    deadline = None if bound.time_limit is None else time.perf_counter() + bound.time_limit
+    drafts = _drafts(problem, bound.worker(problem), deadline)
+    _share(drafts, budgets)
+    answers = [_finish(problem, draft) for draft in drafts]
+    if verify:
+        answers = [check(problem, answer) for answer in answers]
+    return Curve(tuple(answers), budgets)
+
+
+@dataclass(eq=False)
+class _Draft:
+    """An answer in the making: shared between budgets before it is handed out."""
+
+    lower: float
+    upper: int
+    status: Status
+    seconds: float
+    attack: Float[np.ndarray, "columns"]
+    prices: Float[np.ndarray, "rows"]
+    proof: Proof
+
+    @property
+    def certified(self) -> int:
+        return max(0, math.ceil(self.lower))
+
+
+def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_Draft]:
+    """Solve every budget, the most generous first: its lines hold for the smaller ones."""
+    budgets = problem.constraints.budgets
+    order = sorted(range(len(budgets)), key=lambda index: tuple(np.sort(budgets[index])[::-1]), reverse=True)
+    found: dict[int, _Draft] = {}
+    settings = {index: setting_at(problem, index) for index in order}
+    lost: list[int] = []
+    for index in reversed(order):
+        # The first budget that breaks everything settles all the more generous ones.
+        start = time.perf_counter()
+        beaten = next((other for other in lost if bool(np.all(budgets[other] <= budgets[index]))), None)
+        if beaten is not None:
+            attacks = [found[beaten].attack]
+        else:
+            simple = simple_attacks(settings[index])
+            attacks = [attack for attack in simple if not _leaves(settings[index], attack)]
+        if attacks:
+            draft = _draft(settings[index], _nothing(settings[index]), attacks, start)
+            if draft.upper == 0:
+                lost.append(index)
+                found[index] = draft
+    for position, index in enumerate(order):
+        if index in found:
+            continue
+        start = time.perf_counter()
+        remaining = len([other for other in order[position:] if other not in found])
+        # Each budget gets an equal share of the time that is left.
+        slot = None if deadline is None else start + max(0.0, deadline - start) / max(1, remaining)
+        outcome = worker.solve(settings[index], slot)
+        attacks = [*outcome.attacks, *simple_attacks(settings[index])]
+        found[index] = _draft(settings[index], outcome, attacks, start)
+    return [found[index] for index in range(len(budgets))]
+
+
+def _leaves(setting: Setting, attack: Float[np.ndarray, "columns"]) -> bool:
+    return bool(estimates(setting, attack[None])[0] > 0)
+
+
+def _nothing(setting: Setting) -> Outcome:
+    point = DualPoint.idle(setting.pieces, setting.region, setting.cell)
+    lower = evaluate(setting.pieces, setting.region, setting.cell, point)
+    return Outcome(lower, Leaf((point,)), [], np.zeros(len(setting.region.limits)))
+
+
+def _draft(setting: Setting, outcome: Outcome, attacks: list[Float[np.ndarray, "columns"]], start: float) -> _Draft:
+    problem = setting.problem
+    best, left = _best(setting, attacks)
+    prices = np.zeros(problem.constraints.budgets.shape[1])
+    prices[setting.region.kept] = outcome.prices[: len(setting.region.kept)]
+    proof = Proof(setting.index, setting.supports.values, setting.supports.multipliers, outcome.root)
+    lower = max(0.0, outcome.lower)
+    return _Draft(lower, left, outcome.status, time.perf_counter() - start, best, prices, proof)
+
+
+def _best(setting: Setting, attacks: list[Float[np.ndarray, "columns"]]) -> tuple[Float[np.ndarray, "columns"], int]:
+    """Return the attack that leaves the fewest targets, counted exactly, from the most promising few."""
+    problem = setting.problem
+    promise = estimates(setting, np.array(attacks)) if attacks else np.zeros(0)
+    fitted = [np.zeros(problem.columns)]
+    for index in np.argsort(promise, kind="stable"):
+        spending = fit(setting, attacks[index])
+        if spending is not None:
+            fitted.append(spending)
+        if len(fitted) > 4:
+            break
+    promise = estimates(setting, np.array(fitted))
+    tried = [fitted[index] for index in np.argsort(promise, kind="stable")[: 1 if len(problem.weights) == 1 else 4]]
+    counts = [survivors(problem, attack) for attack in tried]
+    best = int(np.argmin(counts))
+    return tried[best], counts[best]
+
+
+def _share(drafts: list[_Draft], budgets: Float[np.ndarray, "budgets rows"]) -> None:
+    """Let a bound hold for every smaller budget, and an attack for every larger one."""
+    for index, draft in enumerate(drafts):
+        wider = np.flatnonzero(np.all(budgets >= budgets[index], axis=1))
+        narrower = np.flatnonzero(np.all(budgets <= budgets[index], axis=1))
+        best = max(wider, key=lambda other: drafts[other].lower)
+        if drafts[best].lower > draft.lower:
+            draft.lower, draft.proof = drafts[best].lower, drafts[best].proof
+        worst = min(narrower, key=lambda other: drafts[other].upper)
+        if drafts[worst].upper < draft.upper:
+            draft.upper, draft.attack = drafts[worst].upper, drafts[worst].attack
+
+
+def _finish(problem: Problem, draft: _Draft) -> Answer:
+    certified = draft.certified
+    if certified > draft.upper:
+        raise AssertionError("a proven bound lies above an attack: please report this as a fault of the package")
+    left = standing(problem, draft.attack)
+    robust = np.any(problem.eta[:, problem.targets] > 0, axis=0)
+    return Answer(
+        certified,
+        draft.lower,
+        draft.upper,
+        Status.EXACT if certified == draft.upper else draft.status,
+        draft.seconds,
+        draft.attack,
+        problem.targets[robust & ~left],
+        draft.prices,
+        len(problem.targets),
+        draft.proof,
+    )

@@ -1,0 +1,102 @@
+"""Check an answer in exact rational arithmetic, from its proof alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from ..errors import LocalsmoothError
+from .answer import Answer
+from .attack import survivors
+from .dual import Cell, evaluate_exactly, root_cell
+from .problem import Pieces, Problem
+from .proof import Leaf, Node, Proof, SplitFeed, children
+from .region import Region, region_at
+
+__all__ = ["CertificateError", "prove", "verify"]
+
+
+class CertificateError(LocalsmoothError):
+    """Exact arithmetic does not confirm a certificate."""
+
+
+def verify(problem: Problem, answer: Answer) -> Answer:
+    """Prove an answer's count again in exact rationals, independently of floating point.
+
+    Returns
+    -------
+    Answer
+        The same answer, with the exact lower bound in ``verified``.
+
+    Raises
+    ------
+    CertificateError
+        If the proof does not prove the count, or the attack does not leave what it is said to leave.
+    """
+    value = prove(problem, answer.proof)
+    # A whole number of targets at or above the proven value is at or above its ceiling.
+    if max(0, math.ceil(value)) < answer.certified:
+        raise CertificateError(f"the proof shows {float(value):.6f} targets, the answer claims {answer.certified}")
+    if survivors(problem, answer.attack) != answer.upper:
+        raise CertificateError("the attack does not leave the number of targets that the answer says")
+    return replace(answer, verified=value)
+
+
+def prove(problem: Problem, proof: Proof) -> Fraction:
+    """Return the lower bound that a proof shows, in exact rationals.
+
+    Raises
+    ------
+    CertificateError
+        Where the proof is not a proof.
+    """
+    region = region_at(problem.constraints, proof.index)
+    _check_ceilings(problem, region, proof)
+    pieces = problem.pieces_under(proof.ceilings)
+    return _prove_node(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
+
+
+def _check_ceilings(problem: Problem, region: Region, proof: Proof) -> None:
+    """Show Σ_l W_l b_l ≤ y·c + Σ_l max(0, W_l − (Aᵀy)_l) · upper_l ≤ ceiling for every inequality."""
+    weights = problem.pieces.weights
+    shape = (len(weights), len(region.limits))
+    if proof.multipliers.shape != shape or proof.ceilings.shape != shape[:1]:
+        raise CertificateError("the proof belongs to another problem")
+    if not bool(np.all(proof.multipliers >= 0) and np.all(np.isfinite(proof.multipliers))):
+        raise CertificateError("a row multiplier is negative or not finite")
+    rows = [[Fraction(float(value)) for value in row] for row in region.rows]
+    limits = [Fraction(float(value)) for value in region.limits]
+    for row, ceiling, multipliers in zip(weights, proof.ceilings, proof.multipliers, strict=True):
+        if ceiling == math.inf:
+            continue
+        y = [Fraction(float(value)) for value in multipliers]
+        most = sum((price * limit for price, limit in zip(y, limits, strict=True)), Fraction(0))
+        for column, upper in enumerate(region.upper):
+            weight = Fraction(float(row[column])) if column < region.real else Fraction(0)
+            rest = weight - sum((price * rows[r][column] for r, price in enumerate(y)), Fraction(0))
+            if rest > 0 and upper > 0:
+                if not math.isfinite(upper):
+                    raise CertificateError("an inequality's ceiling is not proven")
+                most += rest * Fraction(float(upper))
+        if math.isnan(ceiling) or most > Fraction(float(ceiling)):
+            raise CertificateError("an inequality's ceiling is not proven")
+
+
+def _prove_node(pieces: Pieces, region: Region, cell: Cell, node: Node) -> Fraction:
+    if isinstance(node, Leaf):
+        values = [
+            value for point in node.points if (value := evaluate_exactly(pieces, region, cell, point)) is not None
+        ]
+        if not values:
+            raise CertificateError("a leaf of the proof proves nothing")
+        return max(values)
+    if isinstance(node, SplitFeed):
+        if not cell.start[node.piece] < node.at < cell.stop[node.piece]:
+            raise CertificateError("a split of the proof lies outside of its cell")
+    elif not region.integer[node.column]:
+        raise CertificateError("a split of the proof cuts a column that is not integer")
+    below, above = children(cell, node)
+    return min(_prove_node(pieces, region, below, node.below), _prove_node(pieces, region, above, node.above))
