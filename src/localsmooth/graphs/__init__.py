@@ -1,0 +1,1 @@
+"""Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""

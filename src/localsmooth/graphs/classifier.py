@@ -1,0 +1,138 @@
+"""What the sampler asks of a node classifier, and the adapter for modules that take (attributes, edge_index)."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import nn
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.draw import AttributeNoise, SparseSample
+from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.network import parameters_digest
+
+__all__ = ["EdgeIndexClassifier", "NodeClassifier", "PreparedClassifier", "block_diagonal"]
+
+
+class PreparedClassifier(ABC):
+    """A node classifier ready to predict some nodes of one graph from noisy attributes."""
+
+    inputs: Int[np.ndarray, "inputs"]
+    """Nodes whose attributes can influence the predictions, ascending: noise is drawn on these alone."""
+
+    @abstractmethod
+    def __call__(self, noise: AttributeNoise, samples: Sequence[SparseSample]) -> torch.Tensor:
+        """Predict.
+
+        Parameters
+        ----------
+        noise
+            The noise on `inputs`.
+        samples
+            Draws of it.
+
+        Returns
+        -------
+        torch.Tensor
+            Class scores before the softmax, samples × classes × outputs.
+        """
+
+
+class NodeClassifier(ABC):
+    """A base classifier on attributed graphs."""
+
+    classes: int
+    """Number of classes."""
+
+    @abstractmethod
+    def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
+        """Set up the prediction of some nodes of a graph."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Text that changes whenever the predictions could."""
+
+
+def block_diagonal(edge_index: torch.Tensor, nodes: int, copies: int) -> torch.Tensor:
+    """Edges of several copies of a graph side by side, as one graph of copies × nodes nodes without edges between."""
+    shifts = torch.arange(copies, device=edge_index.device).repeat_interleave(edge_index.shape[1]) * nodes
+    return edge_index.repeat(1, copies) + shifts
+
+
+class EdgeIndexClassifier(NodeClassifier):
+    """Any module called as `module(attributes, edge_index)`, such as those of PyTorch Geometric.
+
+    A batch of noisy graphs is given to the module as one block-diagonal graph. Attributes are written out densely, so
+    a batch takes samples × nodes × attributes × 4 bytes.
+
+    Parameters
+    ----------
+    module
+        Returns class scores before the softmax, nodes × classes. Must be in evaluation mode.
+    classes
+        Number of classes.
+    """
+
+    def __init__(self, module: nn.Module, classes: int) -> None:
+        if any(part.training for part in module.modules()):
+            raise InvalidInputError("module", "it is in training mode", "Call module.eval() first")
+        self.module = module
+        self.classes = classes
+
+    def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
+        """Use the whole graph: nothing is known about what the module looks at."""
+        return _PreparedModule(self, graph, outputs)
+
+    def fingerprint(self) -> str:
+        """Digest of class and parameters."""
+        return hashlib.sha256(f"edge-index {self.classes} {parameters_digest(self.module)}".encode()).hexdigest()
+
+    def scores(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        """Predict independent attribute matrices of one graph.
+
+        Parameters
+        ----------
+        attributes
+            Shape (samples, nodes, attributes).
+        edge_index
+            Of one copy of the graph.
+
+        Returns
+        -------
+        torch.Tensor
+            Class scores, samples × classes × nodes.
+        """
+        samples, nodes, _ = attributes.shape
+        blocks = block_diagonal(edge_index, nodes, samples)
+        return self.scores_of_blocks(attributes, blocks)
+
+    def scores_of_blocks(self, attributes: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
+        """Predict as `scores` does, from edges that are block-diagonal already (and may differ between blocks)."""
+        samples, nodes, _ = attributes.shape
+        result = self.module(attributes.reshape(samples * nodes, -1), blocks)
+        if tuple(result.shape) != (samples * nodes, self.classes):
+            raise InvalidInputError(
+                "module",
+                f"it returned shape {tuple(result.shape)} for {samples * nodes} nodes",
+                f"Return scores nodes × {self.classes} classes",
+            )
+        return result.reshape(samples, nodes, self.classes).transpose(1, 2)
+
+
+class _PreparedModule(PreparedClassifier):
+    def __init__(
+        self, classifier: EdgeIndexClassifier, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]
+    ) -> None:
+        self.inputs = np.arange(graph.nodes)
+        self._classifier = classifier
+        self._edges = torch.from_numpy(graph.edge_index)
+        self._outputs = torch.from_numpy(outputs.astype(np.int64))
+
+    def __call__(self, noise: AttributeNoise, samples: Sequence[SparseSample]) -> torch.Tensor:
+        attributes = torch.from_numpy(np.stack([noise.dense(sample) for sample in samples])).to(torch.float32)
+        return self._classifier.scores(attributes, self._edges)[..., self._outputs]
