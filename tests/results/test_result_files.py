@@ -25,7 +25,8 @@ from localsmooth.results import (
     validate,
 )
 from localsmooth.results import run_info as read_run
-from results.synthetic import BOUNDS, BUDGETS, default_item, make_item, run_info
+
+from .synthetic import BOUNDS, BUDGETS, default_item, make_item, run_info
 
 
 @pytest.fixture(scope="module")
