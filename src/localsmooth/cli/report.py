@@ -10,8 +10,9 @@ import xarray as xr
 from rich.console import Console
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.report import write_figures, write_report
-from localsmooth.results import load
+from localsmooth.report import curves_figure, item_figure, save_figure, write_report
+from localsmooth.report.summary import has_target
+from localsmooth.results import ACCURACY, RATIO, load
 
 __all__ = ["load_results", "report"]
 
@@ -51,5 +52,20 @@ def report(
     console = Console(stderr=True)
     console.print(f"Report: {target}", highlight=False)
     if figures is not None:
-        for path in write_figures(results, figures):
-            console.print(f"Figure: {path}", highlight=False)
+        _write_figures(results, figures)
+        console.print(f"Figures: {figures}", highlight=False)
+
+
+def _write_figures(results: dict[str, xr.Dataset], folder: Path) -> None:
+    """Curves of each target over all results, and a panel of every item of each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for target in (RATIO, ACCURACY):
+        if all(has_target(result, target) for result in results.values()):
+            drawn = curves_figure(results, target)
+            for suffix in ("pdf", "png"):
+                save_figure(drawn, folder / f"certified-{target}.{suffix}")
+    for number, result in enumerate(results.values()):
+        for item in range(result.sizes["item"]):
+            drawn = item_figure(result, item)
+            for suffix in ("pdf", "png"):
+                save_figure(drawn, folder / f"result{number}-item{item}.{suffix}")
