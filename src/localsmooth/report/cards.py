@@ -1,0 +1,165 @@
+"""What the page shows of each item: pictures, and the data that its slider moves through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from localsmooth.certificates import ABSTAIN
+from localsmooth.metrics import abstention_rate
+from localsmooth.report.pictures import class_picture, input_picture, png, radius_picture
+from localsmooth.report.plane import Plane, choose_plane
+from localsmooth.report.regions import fall_codes, group_rectangles
+from localsmooth.report.tables import percent
+from localsmooth.results import ItemView, item_view, run_info
+
+__all__ = ["Card", "MethodCard", "Picture", "cards", "largest_radius"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture's data address and its size in pixels."""
+
+    address: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """One method's pictures of one item; None where the arrays have too many axes to be shown."""
+
+    key: str
+    method: str
+    abstention: str
+    prediction: Picture | None
+    radius: Picture | None
+    attack: bool
+    outputs: bool
+
+
+@dataclass(frozen=True)
+class Card:
+    """One item: its input, its labels and a row of pictures per method."""
+
+    name: str
+    shape: str
+    note: str
+    strip: bool
+    image: Picture | None
+    label: Picture | None
+    methods: list[MethodCard]
+    data: dict[str, Any] = field(repr=False)
+
+
+def largest_radius(results: Mapping[str, xr.Dataset]) -> float:
+    """Largest finite certified radius of all methods: the end of the colour scale."""
+    radii = [dataset["radius"].values for dataset in results.values()]
+    return max((float(radius[np.isfinite(radius)].max(initial=0.0)) for radius in radii), default=0.0)
+
+
+def cards(results: Mapping[str, xr.Dataset], shown: int) -> list[Card]:
+    """Cards of the first items of the first data set; other methods join where they have an item of that name."""
+    names = next(iter(results.values()))["item"].values.tolist()[:shown]
+    largest = largest_radius(results)
+    return [_card(name, place, results, largest) for place, name in enumerate(names)]
+
+
+def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: float) -> Card:
+    methods: list[MethodCard] = []
+    data: dict[str, Any] = {}
+    first: tuple[ItemView, xr.Dataset] | None = None
+    for number, (method, dataset) in enumerate(results.items()):
+        names = dataset["item"].values.tolist()
+        if name not in names:
+            continue
+        index = names.index(name)
+        view = item_view(dataset, index)
+        first = first or (view, dataset)
+        key = f"m{number}i{place}"
+        outputs, space = choose_plane(view.prediction.shape), choose_plane(view.input_group.shape)
+        data[key] = _slider_data(view, dataset, index, outputs, space)
+        methods.append(_method_card(key, method, view, dataset, outputs, largest, space is not None))
+    assert first is not None, "the name comes from the first data set"
+    view, dataset = first
+    run = run_info(dataset)
+    outputs, space = choose_plane(view.prediction.shape), choose_plane(view.input_group.shape)
+    image = label = None
+    if view.image is not None and space is not None:
+        image = _picture(input_picture(view.image, space, run.input_bounds))
+    if view.label is not None and outputs is not None:
+        label = _picture(class_picture(view.label, view.ignored, outputs, len(run.class_names)))
+    notes = {plane.note for plane in (outputs, space) if plane is not None and plane.note}
+    if outputs is None:
+        notes.add(f"outputs with {view.prediction.ndim} axes have no map")
+    sides = " × ".join(str(side) for side in view.prediction.shape)
+    strip = view.prediction.ndim == 1
+    return Card(name, f"{sides} outputs", "; ".join(sorted(notes)), strip, image, label, methods, data)
+
+
+def _method_card(
+    key: str, method: str, view: ItemView, dataset: xr.Dataset, outputs: Plane | None, largest: float, attack: bool
+) -> MethodCard:
+    abstains, counted = view.prediction == ABSTAIN, view.counted
+    share = percent(abstention_rate(view.prediction, counted) if counted.any() else None)
+    if outputs is None:
+        return MethodCard(key, method, share, None, None, attack, False)
+    nowhere = np.zeros_like(view.ignored)
+    classes = len(run_info(dataset).class_names)
+    prediction = class_picture(view.prediction, nowhere, outputs, classes)
+    radius = radius_picture(view.radius, abstains, view.ignored, outputs, largest)
+    return MethodCard(key, method, share, _picture(prediction), _picture(radius), attack, True)
+
+
+def _slider_data(
+    view: ItemView, dataset: xr.Dataset, index: int, outputs: Plane | None, space: Plane | None
+) -> dict[str, Any]:
+    item, budgets = dataset.isel(item=index), dataset["budget"].values
+    data: dict[str, Any] = {"budgets": budgets.tolist(), "total": {}, "certified": {}, "upper": {}, "attack": {}}
+    for target in dataset["target"].values.tolist():
+        chosen = item.sel(target=target)
+        data["total"][target] = int(chosen["total"])
+        for part in ("certified", "upper", "attack"):
+            data[part][target] = {}
+        for bound in dataset["bound"].values.tolist():
+            one = chosen.sel(bound=bound)
+            data["certified"][target][bound] = one["certified"].values.tolist()
+            upper = one["upper"].values.tolist()
+            data["upper"][target][bound] = [None if math.isnan(value) else value for value in upper]
+            data["attack"][target][bound] = _shares(one["attack"].values)
+    if space is not None:
+        picture = None
+        if view.image is not None:
+            gray = input_picture(view.image, space, run_info(dataset).input_bounds, gray=True)
+            picture = png(gray)
+        groups = space(view.input_group)
+        data["input"] = {
+            "rows": groups.shape[0],
+            "columns": groups.shape[1],
+            "scale": list(space.scale),
+            "picture": picture,
+            "rectangles": group_rectangles(groups),
+        }
+    if outputs is not None:
+        wrong = np.zeros_like(view.ignored) if view.label is None else (view.label != view.prediction)
+        abstains = view.prediction == ABSTAIN
+        codes = fall_codes(outputs(view.radius), outputs(abstains), outputs(view.ignored), outputs(wrong), budgets)
+        data["outputs"] = {**codes, "scale": list(outputs.scale)}
+    return data
+
+
+def _shares(attack: np.ndarray) -> list[list[float]]:
+    """Share of the whole budget in each input group; zeros where nothing is spent."""
+    spent = np.nan_to_num(attack)
+    whole = spent.sum(axis=1, keepdims=True)
+    shares = np.divide(spent, whole, out=np.zeros_like(spent), where=whole > 0)
+    return [[round(share, 4) for share in row] for row in shares.tolist()]
+
+
+def _picture(array: np.ndarray) -> Picture:
+    return Picture(png(array), array.shape[1], array.shape[0])

@@ -1,0 +1,124 @@
+"""One self-contained HTML page for the results of one or several methods."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.report.cards import cards, largest_radius
+from localsmooth.report.charts import charts
+from localsmooth.report.palette import class_colors, method_color
+from localsmooth.report.pictures import png, scale_picture
+from localsmooth.report.promise import assumptions, promise, tiles
+from localsmooth.report.summary import headline_budget
+from localsmooth.report.tables import certificate_table, configuration_text, prediction_table, run_table
+from localsmooth.results import run_info, validate
+
+__all__ = ["render_report", "write_report"]
+
+
+def write_report(
+    results: Mapping[str, xr.Dataset],
+    path: str | os.PathLike[str],
+    title: str = "Collective robustness certificate",
+    max_items: int = 12,
+) -> None:
+    """Write the page to a file; see `render_report`.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no result, a data set is not a valid result, or the results cannot be compared.
+    OSError
+        If the file cannot be written.
+    """
+    page = render_report(results, title, max_items)
+    Path(path).write_bytes(page.encode("utf-8", errors="replace"))
+
+
+def render_report(
+    results: Mapping[str, xr.Dataset], title: str = "Collective robustness certificate", max_items: int = 12
+) -> str:
+    """Make one HTML page that works offline: curves, pictures of each item, tables and the promise in words.
+
+    Parameters
+    ----------
+    results
+        Results by the name of their method, the one to feature first. Items of the same name are shown together.
+    title
+        Heading of the page.
+    max_items
+        How many items are shown with pictures; the numbers are over all of them.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no result, a data set is not a valid result, or the results differ in norm, units or classes.
+    """
+    if not results:
+        raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
+    if max_items < 0:
+        raise InvalidInputError("max_items", f"is {max_items}", "Pass a number >= 0")
+    runs = {method: run_info(validate(dataset)) for method, dataset in results.items()}
+    for field in ("norm", "units", "class_names"):
+        if len({getattr(run, field) for run in runs.values()}) > 1:
+            raise InvalidInputError(field, "differs between the results", "Report results of one task together")
+    run = next(iter(runs.values()))
+    shown, diagrams = cards(results, max_items), charts(results)
+    script = (files("localsmooth.report") / "templates" / "page.js").read_text("utf-8")
+    style = (files("localsmooth.report") / "templates" / "page.css").read_text("utf-8")
+    data: dict[str, Any] = {
+        "charts": [chart.data() for chart in diagrams],
+        "cards": {key: value for card in shown for key, value in card.data.items()},
+    }
+    first = next(iter(results.values()))
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=PackageLoader("localsmooth.report"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        run=run,
+        runs=runs,
+        promise=promise(run),
+        assumptions={method: assumptions(one) for method, one in runs.items()},
+        tiles=tiles(results),
+        charts=diagrams,
+        cards=shown,
+        items=first.sizes["item"],
+        classes=list(zip(run.class_names, class_colors(len(run.class_names)), strict=True)),
+        method_colors={method: method_color(index) for index, method in enumerate(results)},
+        largest_radius=largest_radius(results),
+        scale=png(scale_picture()),
+        budgets=list(run.budgets),
+        start=list(run.budgets).index(headline_budget(first)),
+        targets=first["target"].values.tolist(),
+        bounds=list(reversed(run.bound_names)),
+        predictions=prediction_table(results),
+        certificates=certificate_table(results),
+        facts=run_table(results),
+        configurations={method: configuration_text(one) for method, one in runs.items()},
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        data=Markup(_script_json(data)),
+    )
+
+
+def _script_json(data: dict[str, Any]) -> str:
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,0 +1,70 @@
+"""Spatial arrays of any rank as flat pictures of a sensible size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Plane", "choose_plane"]
+
+_LARGEST = 400
+_SHOWN = 320
+_STRIP = 30
+
+
+@dataclass(frozen=True)
+class Plane:
+    """How a spatial array becomes a picture.
+
+    Parameters
+    ----------
+    rank
+        Number of spatial axes: 1 is shown as a strip, 3 as the middle slice along the first axis.
+    stride
+        Every how manyth element is shown.
+    scale
+        Vertical and horizontal size of an element in pixels.
+    """
+
+    rank: int
+    stride: int
+    scale: tuple[int, int]
+
+    @property
+    def note(self) -> str:
+        """What a reader must know about the picture; empty where it is the whole array."""
+        parts = ["middle slice along the first axis"] if self.rank == 3 else []
+        if self.stride > 1:
+            parts.append(f"every {self.stride}th element along each axis")
+        return ", ".join(parts)
+
+    def __call__(self, array: np.ndarray) -> np.ndarray:
+        """Cut the picture's elements out of an array whose last axes are the spatial ones."""
+        if self.rank == 1:
+            array = array[..., None, :]
+        if self.rank == 3:
+            array = array[..., array.shape[-3] // 2, :, :]
+        rows = 1 if self.rank == 1 else self.stride
+        return array[..., ::rows, :: self.stride]
+
+    def magnify(self, picture: np.ndarray) -> np.ndarray:
+        """Repeat each element of a picture (rows × columns, possibly with colours last) to its size in pixels."""
+        return picture.repeat(self.scale[0], axis=0).repeat(self.scale[1], axis=1)
+
+
+def choose_plane(shape: tuple[int, ...]) -> Plane | None:
+    """How to show an array of this spatial shape; None where it has no picture (no axes, or more than three)."""
+    rank = len(shape)
+    if rank not in (1, 2, 3):
+        return None
+    sides = shape if rank < 3 else shape[1:]
+    largest = _LARGEST if rank > 1 else 2 * _LARGEST
+    stride = max(1, math.ceil(max(sides) / largest))
+    width = math.ceil(sides[-1] / stride)
+    if rank == 1:
+        return Plane(rank, stride, (_STRIP, max(1, round(2 * _SHOWN / width))))
+    height = math.ceil(sides[-2] / stride)
+    scale = min(16, max(1, round(_SHOWN / max(width, height))))
+    return Plane(rank, stride, (scale, scale))

@@ -1,0 +1,74 @@
+"""What the result promises, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import xarray as xr
+
+from localsmooth.report.summary import best_curve, has_target, headline_budget, value_at
+from localsmooth.report.tables import percent
+from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
+
+__all__ = ["Tile", "assumptions", "promise", "tiles"]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One large number with its explanation."""
+
+    method: str
+    number: str
+    text: str
+
+
+def promise(run: RunInfo) -> str:
+    """The guarantee in one sentence."""
+    confidence = f"{100 * (1 - run.alpha):.6g} %"
+    return (
+        f"For each item on its own, with probability at least {confidence} over the random samples "
+        f"(α = {run.alpha:g}; N₁ = {run.n_candidate} samples per output group to choose the candidates, "
+        f"N₂ = {run.n_bound} further ones to bound their probability): under every perturbation of {run.norm} norm at "
+        f"most ε (in {run.units}), at least the certified number of the smoothed classifier’s outputs keep their "
+        f"prediction, all of them against this one perturbation of the whole input."
+    )
+
+
+def assumptions(run: RunInfo) -> list[str]:
+    """What the promise rests on and what it does not say."""
+    device = f"The model was evaluated in {run.precision} on {run.device} with batches of {run.batch_size}"
+    if run.precision != "float32":
+        device += "; the promise is about the model in this precision"
+    return [
+        "The promise is about the smoothed classifier, which takes the majority vote over noisy inputs, and not about "
+        "the model without noise. It fails for an item with probability at most α; the means over items shown here "
+        "describe the data set and carry no joint guarantee.",
+        "All bounds of an item rest on the same samples, so all of them hold at once.",
+        device + ".",
+        *run.assumptions,
+    ]
+
+
+def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
+    """The headline number of each method, at a budget where the first method still certifies half of the outputs."""
+    first = next(iter(results.values()))
+    budget = headline_budget(first)
+    target = RATIO if has_target(first, RATIO) else ACCURACY
+    kept = "keep their prediction" if target == RATIO else "keep their correct prediction"
+    made: list[Tile] = []
+    for method, dataset in results.items():
+        if not has_target(dataset, target):
+            continue
+        share = value_at(dataset["budget"].values, best_curve(dataset, target), budget)
+        run, items = run_info(dataset), dataset.sizes["item"]
+        over = f"mean over {items} items" if items > 1 else "one item"
+        made.append(
+            Tile(
+                method,
+                percent(share),
+                f"of the outputs provably {kept} under every perturbation of {run.norm} norm up to ε = {budget:.4g} "
+                f"({over})",
+            )
+        )
+    return made
