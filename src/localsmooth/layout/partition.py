@@ -42,9 +42,7 @@ class Partition:
                 f"from {present[0]} to {present[-1]}",
                 "Renumber them, for example with np.unique(labels, return_inverse=True)",
             )
-        owned = np.ascontiguousarray(self.labels, dtype=np.int32)
-        if owned is self.labels:
-            owned = owned.copy()
+        owned = np.array(self.labels, dtype=np.int32, order="C")
         owned.flags.writeable = False
         object.__setattr__(self, "labels", owned)
 
@@ -69,4 +67,4 @@ class Partition:
 
     def mask(self, group: int) -> Bool[np.ndarray, "..."]:
         """Where the elements of one group lie."""
-        return self.labels == group
+        return np.asarray(self.labels == group)

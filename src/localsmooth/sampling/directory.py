@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Self, cast
+from typing import cast
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -88,7 +88,7 @@ class DirectoryStore(Store):
             self._lock.release()
             self._lock = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> DirectoryStore:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -138,7 +138,7 @@ class ChunkWorker:
     def _prepare(self, item: int, group: int) -> _Prepared:
         if self._prepared is None or self._prepared[0] != (item, group):
             problem = self.problem
-            region = Region.of(problem.layouts[item], group)
+            region = Region.of(problem.layouts[item], group, problem.model.device)
             crop = region.of_item(problem.items[item].to(problem.model.device))
             noise = problem.noise.prepare(crop, region.level_map, problem.model.bounds, problem.model.hidden_value)
             self._prepared = (item, group), _Prepared(region, noise, tuple(crop.shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -11,10 +11,11 @@ from rich.text import Text
 __all__ = ["NoProgress", "RichProgress", "SamplingProgress", "default_progress"]
 
 
+@runtime_checkable
 class SamplingProgress(Protocol):
     """Told about a run as it goes; a context that is entered when the run starts."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> SamplingProgress:
         """Get ready."""
         ...
 
@@ -38,7 +39,7 @@ class SamplingProgress(Protocol):
 class NoProgress:
     """Says nothing."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> NoProgress:
         """Do nothing."""
         return self
 
@@ -85,7 +86,7 @@ class RichProgress:
         )
         self._task = self._bar.add_task("sampling", total=None, start=False)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> RichProgress:
         """Draw the bar."""
         self._bar.start()
         return self

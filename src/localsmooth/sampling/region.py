@@ -36,11 +36,11 @@ class Region:
     level_map: Float[np.ndarray, "..."]
     output_shape: tuple[int, ...]
     box: tuple[slice, ...] | None
-    index: Int[np.ndarray, " members"] | None
+    index: Int[torch.Tensor, " members"] | None
 
     @classmethod
-    def of(cls, layout: Layout, group: int) -> Region:
-        """Resolve one output group of a layout.
+    def of(cls, layout: Layout, group: int, device: torch.device | str = "cpu") -> Region:
+        """Resolve one output group of a layout, for outputs on a device.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class Region:
                 "Widen its `outputs` until it does",
             )
         box = _box(np.asarray(mask))
-        index = np.flatnonzero(mask) if box is None else None
+        index = torch.as_tensor(np.flatnonzero(mask), device=device) if box is None else None
         return cls(view.inputs, levels, np.asarray(mask).shape, box, index)
 
     @property
@@ -71,7 +71,7 @@ class Region:
         if self.box is not None:
             return tuple(s.stop - s.start for s in self.box)
         assert self.index is not None
-        return (self.index.size,)
+        return (self.index.numel(),)
 
     def of_item(self, item: torch.Tensor) -> torch.Tensor:
         """Crop an item of shape (*channels, *label map)."""
@@ -93,8 +93,8 @@ class Region:
         if self.box is not None:
             return outputs[(..., *self.box)]
         leading = outputs.shape[: outputs.ndim - len(self.output_shape)]
-        positions = torch.as_tensor(self.index, device=outputs.device)
-        return outputs.reshape(*leading, -1).index_select(-1, positions)
+        assert self.index is not None
+        return outputs.reshape(*leading, -1).index_select(-1, self.index)
 
 
 def _box(mask: Bool[np.ndarray, "..."]) -> tuple[slice, ...] | None:
