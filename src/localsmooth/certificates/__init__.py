@@ -1,16 +1,47 @@
 """Base certificates: what each prediction tolerates on its own, as a linear inequality in the adversary's budget."""
 
+from collections.abc import Mapping
+
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates
+from localsmooth.certificates.bernoulli_scores import BernoulliScores
+from localsmooth.certificates.best_of import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
+from localsmooth.certificates.exact_votes import ExactVotes
+from localsmooth.certificates.gaussian_scores import GaussianScores
 from localsmooth.certificates.gaussian_votes import GaussianVotes
+from localsmooth.certificates.likelihood_ratio import largest_robust_count, smallest_robust_probability
 from localsmooth.certificates.radius import certified_radius
+from localsmooth.certificates.renyi_votes import RenyiVotes
+from localsmooth.certificates.sparse_scores import SparseScores
+from localsmooth.certificates.uniform_votes import UniformVotes
 
 __all__ = [
     "ABSTAIN",
+    "SCORE_CERTIFICATES",
+    "VOTE_CERTIFICATES",
     "BaseCertificates",
+    "BernoulliScores",
+    "ExactVotes",
+    "GaussianScores",
     "GaussianVotes",
+    "RenyiVotes",
     "ScoreCertificate",
+    "SparseScores",
     "Thresholds",
+    "UniformVotes",
     "VoteCertificate",
+    "best_of",
     "certified_radius",
+    "largest_robust_count",
+    "smallest_robust_probability",
 ]
+
+VOTE_CERTIFICATES: Mapping[str, type[VoteCertificate]] = {
+    c.name: c for c in (GaussianVotes, UniformVotes, RenyiVotes, ExactVotes)
+}
+"""Votes certificates by their name in configuration files."""
+
+SCORE_CERTIFICATES: Mapping[str, type[ScoreCertificate]] = {
+    c.name: c for c in (GaussianScores, BernoulliScores, SparseScores)
+}
+"""Score certificates by their name in configuration files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -19,6 +19,8 @@ __all__ = [
     "checked_score_bounds",
     "require_noise",
 ]
+
+NoiseFamily = TypeVar("NoiseFamily", bound=Noise)
 
 
 class Thresholds(NamedTuple):
@@ -105,21 +107,21 @@ class ScoreCertificate(ABC):
         """
 
 
-def require_noise(certificate: str, noise: Noise, *families: type[Noise]) -> None:
-    """Refuse a noise that the certificate was not derived for.
+def require_noise(certificate: str, noise: Noise, family: type[NoiseFamily]) -> NoiseFamily:
+    """Return the noise as the family that the certificate was derived for.
 
     Raises
     ------
     InvalidInputError
-        Naming the certificate and the families that it applies to.
+        If it is of another family, naming the certificate and its own.
     """
-    if not isinstance(noise, families):
-        names = " or ".join(f.__name__ for f in families)
+    if not isinstance(noise, family):
         raise InvalidInputError(
             "certificate",
             f"{certificate} does not hold for {type(noise).__name__} noise",
-            f"Use it with {names} noise, or pick a certificate of this noise",
+            f"Use it with {family.__name__}, or pick a certificate of this noise",
         )
+    return noise
 
 
 def checked_lower_probability(q: Float[np.ndarray, "outputs"]) -> Float[np.ndarray, "outputs"]:
