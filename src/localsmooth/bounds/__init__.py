@@ -1,6 +1,19 @@
 """Confidence bounds on the tallies, for all outputs at once."""
 
+from collections.abc import Callable
+
+from localsmooth.bounds.bernstein import EmpiricalBernstein
+from localsmooth.bounds.betting import Betting
+from localsmooth.bounds.cdf_band import CdfBand
 from localsmooth.bounds.planning import pick_k, require_certifiable, smallest_sample_count
+from localsmooth.bounds.scores import (
+    ScoreBound,
+    ScoreBounds,
+    ScoreHistogram,
+    ScoreMoments,
+    even_thresholds,
+)
+from localsmooth.bounds.sequence import VoteConfidenceSequence
 from localsmooth.bounds.simultaneous import (
     SIMULTANEOUS,
     Bonferroni,
@@ -15,20 +28,35 @@ from localsmooth.bounds.simultaneous import (
 )
 from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower, clopper_pearson_upper
 
+# One line per bound on scores that a configuration can name.
+SCORE_BOUNDS: dict[str, Callable[..., ScoreBound]] = {
+    bound.name: bound for bound in (EmpiricalBernstein, CdfBand, Betting)
+}
+
 __all__ = [
+    "SCORE_BOUNDS",
     "SIMULTANEOUS",
+    "Betting",
     "Bonferroni",
+    "CdfBand",
+    "EmpiricalBernstein",
     "FixedThresholdHolm",
     "KFamilywise",
     "LevelStrategy",
     "NotSimultaneousWarning",
     "NumericalError",
     "PaperHolm",
+    "ScoreBound",
+    "ScoreBounds",
+    "ScoreHistogram",
+    "ScoreMoments",
     "Simultaneous",
     "VoteBounds",
+    "VoteConfidenceSequence",
     "WeightedBonferroni",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
+    "even_thresholds",
     "pick_k",
     "require_certifiable",
     "smallest_sample_count",
