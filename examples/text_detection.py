@@ -17,20 +17,17 @@ from pathlib import Path
 import numpy as np
 from skimage import data, transform
 
-import localsmooth
-from localsmooth.layout import GridLayout
-from localsmooth.models import OnnxModel
-from localsmooth.sampling import SamplingPlan
+import localsmooth as ls
 
 HEIGHT, WIDTH = 192, 384  # close to the picture's own 191 × 384, and multiples of 32
 
 
-def detector() -> OnnxModel:
+def detector() -> ls.OnnxModel:
     # The file is found without importing the package, which would load OpenCV for nothing.
     spec = find_spec("rapidocr_onnxruntime")
     if spec is None or not spec.submodule_search_locations:
         raise SystemExit("This example needs pip install 'localsmooth[examples]'")
-    return OnnxModel(
+    return ls.OnnxModel(
         Path(spec.submodule_search_locations[0]) / "models" / "ch_PP-OCRv4_det_infer.onnx",
         bounds=(0, 1),
         normalise=(0.5, 0.5),  # as the package preprocesses: (x / 255 - 0.5) / 0.5, to multiples of 32,
@@ -51,15 +48,15 @@ def main() -> None:
     arguments = parser.parse_args()
 
     layouts = {
-        "localized": GridLayout(cells=(3, 4), minimum=0.1, maximum=0.25),
-        "isotropic": GridLayout(cells=(1, 1), minimum=0.1, maximum=0.1),
+        "localized": ls.GridLayout(cells=(3, 4), minimum=0.1, maximum=0.25),
+        "isotropic": ls.GridLayout(cells=(1, 1), minimum=0.1, maximum=0.1),
     }
     results = {
-        name: localsmooth.certify(
+        name: ls.certify(
             detector(),
             [page()],
             layout=layout,
-            plan=SamplingPlan(n_candidate=24, n_bound=arguments.samples),
+            plan=ls.SamplingPlan(n_candidate=24, n_bound=arguments.samples),
             alpha=0.01,
             budgets=np.linspace(0, 0.3, 31),
             class_names=["no text", "text"],
@@ -70,7 +67,7 @@ def main() -> None:
         for name, layout in layouts.items()
     }
     report = arguments.out / "report.html"
-    localsmooth.write_report(results, report)
+    ls.write_report(results, report)
     print(f"Report: {report}")
 
 
