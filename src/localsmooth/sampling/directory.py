@@ -78,9 +78,13 @@ class DirectoryStore(Store):
             raise StoreError(
                 f"another process is writing to {self.path}; wait for it to end, or use another run directory"
             ) from None
-        for leftover in self.path.rglob("*.partial"):
-            leftover.unlink(missing_ok=True)
-        self._configuration = self._read_manifest()
+        try:
+            for leftover in self.path.rglob("*.partial"):
+                leftover.unlink(missing_ok=True)
+            self._configuration = self._read_manifest()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let other processes write to the directory."""
@@ -201,7 +205,7 @@ class DirectoryStore(Store):
             raise broken
         try:
             manifest = json.loads(path.read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise broken from error
         if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
             raise broken

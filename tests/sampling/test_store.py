@@ -1,0 +1,385 @@
+"""Stores keep every chunk exactly once, and refuse whatever is torn, altered, misplaced or foreign."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.sampling import (
+    Chunk,
+    ChunkRecord,
+    CorruptRecordError,
+    DirectoryStore,
+    MemoryStore,
+    RunConfiguration,
+    SamplingPlan,
+    Stage,
+    Store,
+    StoreError,
+)
+from localsmooth.sampling.record import decode_array, decode_chunk, encode_array, encode_chunk
+from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
+
+HASH = "0123456789abcdef" * 4
+CONFIGURATION = RunConfiguration({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
+
+
+def record(index: int = 0, chosen: str = "", stage: Stage = Stage.CANDIDATE) -> ChunkRecord:
+    counts = {"labels.counts": np.array([[1, 2], [3, 0]], np.uint8), "mean.sum": np.array([0.5, -1.0])}
+    return ChunkRecord(Chunk(0, 1, stage.value, index, 3), 3, counts, chosen, {"device": "cpu", "seconds": 0.5})
+
+
+@pytest.fixture(params=["memory", "directory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return MemoryStore() if request.param == "memory" else DirectoryStore(tmp_path / "run")
+
+
+def test_a_chunk_survives_the_round_trip() -> None:
+    before = record()
+    after = decode_chunk(encode_chunk(before, HASH), HASH)
+    assert (after.chunk, after.n, after.chosen) == (before.chunk, before.n, before.chosen)
+    assert dict(after.provenance) == dict(before.provenance)
+    for name, array in before.counts.items():
+        np.testing.assert_array_equal(after.counts[name], array)
+        assert after.counts[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "<i4", ">i4", ">f8", "float16", "uint64"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
+def test_arrays_survive_the_round_trip(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    after = decode_array(encode_array("image", array, HASH), "image", HASH)
+    np.testing.assert_array_equal(after, array)
+    assert after.shape == shape
+    assert after.dtype == array.dtype.newbyteorder("=")
+
+
+def test_objects_are_never_stored() -> None:
+    with pytest.raises(TypeError):
+        encode_array("image", np.array([{}], dtype=object), HASH)
+
+
+@settings(max_examples=200, deadline=None)
+@given(position=st.integers(0, 10**6), change=st.integers(1, 255))
+def test_every_altered_byte_is_noticed(position: int, change: int) -> None:
+    data = bytearray(encode_chunk(record(), HASH))
+    data[position % len(data)] ^= change
+    with pytest.raises(CorruptRecordError):
+        decode_chunk(bytes(data), HASH)
+
+
+@settings(max_examples=100, deadline=None)
+@given(length=st.integers(0, 10**6))
+def test_every_truncation_is_noticed(length: int) -> None:
+    data = encode_chunk(record(), HASH)
+    with pytest.raises(CorruptRecordError):
+        decode_chunk(data[: length % len(data)], HASH)
+
+
+def sealed(header: object, payload: bytes = b"", magic: bytes = b"localsmooth/1\r\n\0") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    body = magic + len(text).to_bytes(4, "little") + text + payload
+    return body + hashlib.sha256(body).digest()
+
+
+GOOD = {"kind": "chunk", "configuration": HASH, "key": [0, 1, 0, 0], "size": 3, "n": 3, "arrays": []}
+BOMB = {"name": "a", "dtype": "<f8", "shape": [1 << 40], "stored": 0}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {**GOOD, "n": 4},
+        {**GOOD, "n": -1},
+        {**GOOD, "n": 2.5},
+        {**GOOD, "key": [0, 1]},
+        {**GOOD, "key": [0, 1, 0, -1]},
+        {**GOOD, "kind": "array"},
+        {**GOOD, "kind": "code"},
+        {**GOOD, "configuration": "f" * 64},
+        {**GOOD, "surprise": 1},
+        {**GOOD, "arrays": [BOMB]},
+        {**GOOD, "arrays": [{**BOMB, "shape": [2], "dtype": "|O"}]},
+        {**GOOD, "arrays": [{**BOMB, "shape": [2], "dtype": "[('a', '<f8')]"}]},
+        {**GOOD, "arrays": [{**BOMB, "shape": [2], "stored": 10}]},
+        {**GOOD, "arrays": [{**BOMB, "shape": [0]}]},
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+    ],
+)
+def test_well_sealed_nonsense_is_refused(header: object) -> None:
+    with pytest.raises(CorruptRecordError):
+        decode_chunk(sealed(header), HASH)
+
+
+def test_a_stream_that_unpacks_to_more_than_announced_is_refused() -> None:
+    import zlib
+
+    payload = zlib.compress(bytes(10**7))
+    header = {**GOOD, "arrays": [{"name": "a", "dtype": "|u1", "shape": [3], "stored": len(payload)}]}
+    with pytest.raises(CorruptRecordError, match="length"):
+        decode_chunk(sealed(header, payload), HASH)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=300), st.booleans())
+def test_random_bytes_are_refused(data: bytes, seal: bool) -> None:
+    with pytest.raises(CorruptRecordError):
+        decode_chunk(sealed(data) if seal else data, HASH)
+
+
+def test_chunks_are_added_up(store: Store) -> None:
+    store.begin(CONFIGURATION)
+    assert store.commit(record(0))
+    assert store.commit(record(1))
+    merged = store.merged(0, 1, Stage.CANDIDATE)
+    assert merged.n == 6
+    np.testing.assert_array_equal(merged.counts["labels.counts"], [[2, 4], [6, 0]])
+    np.testing.assert_array_equal(merged.counts["mean.sum"], [1.0, -2.0])
+    assert store.merged(0, 0, Stage.CANDIDATE).n == 0
+    assert set(store.finished()) == {(0, 1, 0, 0), (0, 1, 0, 1)}
+
+
+def test_sums_leave_the_range_of_the_stored_type(store: Store) -> None:
+    store.begin(CONFIGURATION)
+    for index in range(3):
+        counts = {"labels.counts": np.full((1, 1), 200, np.uint8)}
+        store.commit(ChunkRecord(Chunk(0, 0, 0, index, 200), 200, counts))
+    assert store.merged(0, 0, Stage.CANDIDATE).counts["labels.counts"] == 600
+
+
+def test_a_chunk_is_counted_once(store: Store) -> None:
+    store.begin(CONFIGURATION)
+    assert store.commit(record())
+    assert not store.commit(record())
+    assert store.merged(0, 1, Stage.CANDIDATE).n == 3
+
+
+def test_votes_for_different_candidates_are_not_added_up(store: Store) -> None:
+    store.begin(CONFIGURATION)
+    store.commit(record(0, chosen="a" * 64, stage=Stage.BOUND))
+
+    def add_up() -> None:
+        store.commit(record(1, chosen="b" * 64, stage=Stage.BOUND))
+        store.merged(0, 1, Stage.BOUND)
+
+    with pytest.raises(StoreError, match="other candidates"):
+        add_up()
+
+
+def test_arrays_are_kept_beside_the_tallies(store: Store) -> None:
+    store.begin(CONFIGURATION)
+    store.put_array("item-0.image", np.arange(6.0).reshape(2, 3))
+    store.put_array("item-0.image", np.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(store.get_array("item-0.image"), np.arange(6.0).reshape(3, 2))
+    assert store.array_names() == ["item-0.image"]
+    with pytest.raises(StoreError, match="item-1"):
+        store.get_array("item-1")
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", ".hidden", "é", "a" * 101, "a b"]
+)
+def test_array_names_cannot_leave_the_directory(store: Store, name: str) -> None:
+    store.begin(CONFIGURATION)
+    with pytest.raises(InvalidInputError, match="name"):
+        store.put_array(name, np.zeros(1))
+
+
+def test_another_configuration_is_refused_and_the_difference_named(store: Store) -> None:
+    store.begin(CONFIGURATION)
+    store.begin(RunConfiguration(json.loads(CONFIGURATION.text)))
+    other = RunConfiguration({"plan": {"seed": 2}, "items": [{"content": "a"}]})
+    with pytest.raises(StoreError, match=r"items\[1\].content, plan.seed"):
+        store.begin(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("plan.seed", {"plan": SamplingPlan(10, 45, seed=4, chunk_size=20)}),
+        ("plan.n_bound", {"plan": SamplingPlan(10, 46, seed=3, chunk_size=20)}),
+        ("plan.n_candidate", {"plan": SamplingPlan(11, 45, seed=3, chunk_size=20)}),
+        ("plan.chunk_size", {"plan": SamplingPlan(10, 45, seed=3, chunk_size=21)}),
+        (r"items\[0\].layout", {"layout": make_layout(cells=(1, 2))}),
+        (r"items\[0\].precision", {"item_dtype": torch.float64}),
+        ("model.fingerprint", {"model": ExactModel(name="another")}),
+    ],
+)
+def test_whatever_changes_tallies_changes_the_configuration(name: str, change: dict[str, object]) -> None:
+    store = MemoryStore()
+    run(store=store)
+    with pytest.raises(StoreError, match=name):
+        run(store=store, **change)  # type: ignore[arg-type]
+
+
+def test_batch_size_and_calibration_do_not_change_the_configuration() -> None:
+    store = MemoryStore()
+    first = run(store=store)
+    assert_same(run(store=store, batch_size=3), first)
+
+
+def test_a_finished_run_is_read_without_calling_the_model(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        first = run(store=store)
+
+    def fail(_: torch.Tensor) -> None:
+        raise AssertionError("the model was called")
+
+    with DirectoryStore(tmp_path) as store:
+        assert_same(run(ExactModel(watch=fail), store=store), first)
+    assert_same(first, run())
+
+
+def chunk_files(path: Path) -> list[Path]:
+    return sorted(p for p in (path / "chunks").rglob("*") if p.is_file())
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def take_from_another_run(path: Path) -> None:
+    path.write_bytes(encode_chunk(decode_chunk_of(path), "f" * 64))
+
+
+def decode_chunk_of(path: Path) -> ChunkRecord:
+    manifest = json.loads((path.parents[2] / "manifest.json").read_bytes())
+    return decode_chunk(path.read_bytes(), manifest["sha256"])
+
+
+def copy_under_another_name(path: Path) -> None:
+    path.with_name("group00003-stage1-chunk000009.tally").write_bytes(path.read_bytes())
+    path.unlink()
+
+
+def add_a_stranger(path: Path) -> None:
+    path.with_name("notes.txt").write_text("hello")
+
+
+@pytest.mark.parametrize("damage", [truncate, flip, take_from_another_run, copy_under_another_name, add_a_stranger])
+def test_damaged_chunks_are_named_and_redrawn_after_deletion(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        first = run(store=store)
+    before = {p.name for p in chunk_files(tmp_path)}
+    victim = chunk_files(tmp_path)[5]
+    damage(victim)
+    with DirectoryStore(tmp_path) as store:
+        with pytest.raises(StoreError, match=r"(Delete|Move) the file") as caught:
+            run(store=store)
+        named = Path(str(caught.value).split(" ")[0])
+        assert named.parent == victim.parent
+        named.unlink()
+        assert_same(run(store=store), first)
+    assert {p.name for p in chunk_files(tmp_path)} == before
+
+
+def test_votes_for_candidates_that_have_changed_are_refused(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+    path = chunk_files(tmp_path)[0]
+    old = decode_chunk_of(path)
+    assert old.chunk.stage == Stage.CANDIDATE.value
+    counts = {"labels.counts": np.roll(old.counts["labels.counts"], 1, axis=1)}
+    sha256 = json.loads((tmp_path / "manifest.json").read_bytes())["sha256"]
+    path.write_bytes(encode_chunk(ChunkRecord(old.chunk, old.n, counts), sha256))
+    with DirectoryStore(tmp_path) as store, pytest.raises(StoreError, match="other candidates"):
+        run(store=store)
+    for stale in tmp_path.rglob("group00000-stage1-*"):
+        stale.unlink()
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+
+
+def test_a_chunk_of_another_size_is_refused(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+        path = chunk_files(tmp_path)[0]
+        old = decode_chunk_of(path)
+        sha256 = json.loads((tmp_path / "manifest.json").read_bytes())["sha256"]
+        short = ChunkRecord(Chunk(*old.chunk.key, 9), 9, old.counts)
+        path.write_bytes(encode_chunk(short, sha256))
+        with pytest.raises(StoreError, match="does not belong to the plan"):
+            run(store=store)
+
+
+def test_two_writers_exclude_each_other_and_a_reader_does_not_mind(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+        with pytest.raises(StoreError, match="another process is writing"):
+            DirectoryStore(tmp_path)
+        reader = DirectoryStore(tmp_path, read_only=True)
+        assert reader.merged(0, 0, Stage.BOUND).n == PLAN.n_bound
+        with pytest.raises(StoreError, match="opened for reading"):
+            reader.put_array("image", np.zeros(1))
+    DirectoryStore(tmp_path).close()
+
+
+def test_a_directory_without_a_run_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="holds no run"):
+        DirectoryStore(tmp_path, read_only=True)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"configuration": {}, "format": "other"}', "[" * 50_000])
+def test_a_damaged_manifest_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(StoreError, match=r"manifest\.json"):
+        DirectoryStore(tmp_path)
+
+
+def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        store.begin(CONFIGURATION)
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
+    with pytest.raises(StoreError, match="damaged"):
+        DirectoryStore(tmp_path)
+
+
+def test_chunks_without_a_manifest_are_refused(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+    (tmp_path / "manifest.json").unlink()
+    with DirectoryStore(tmp_path) as store, pytest.raises(StoreError, match="configuration is unknown"):
+        run(store=store)
+
+
+def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    flush = os.fsync
+
+    def full(handle: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 9:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        flush(handle)
+
+    with DirectoryStore(tmp_path) as store:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match="No space left on device"):
+            run(store=store)
+        monkeypatch.undo()
+        assert not list(tmp_path.rglob("*.partial"))
+        finished = len(store.finished())
+        assert finished >= 3
+        assert_same(run(store=store), run())
