@@ -15,7 +15,7 @@ from localsmooth.report.palette import method_color
 from localsmooth.report.summary import curve, has_target
 from localsmooth.results import ACCURACY, RATIO, run_info
 
-__all__ = ["TITLES", "Chart", "Series", "charts", "dashes"]
+__all__ = ["TITLES", "Chart", "Series", "budget_reach", "charts", "dashes"]
 
 TITLES = {RATIO: "Certified ratio", ACCURACY: "Certified accuracy"}
 
@@ -67,7 +67,7 @@ def dashes(dataset: xr.Dataset) -> dict[str, str]:
 def charts(results: Mapping[str, xr.Dataset]) -> list[Chart]:
     """The diagrams of all targets, each with every bound of every method."""
     run = run_info(next(iter(results.values())))
-    limit = _reach(results)
+    limit = budget_reach(results)
     ticks = _ticks(limit)
     x_ticks = [(LEFT + WIDTH * tick / limit, f"{tick:.6g}") for tick in ticks]
     y_ticks = [(TOP + HEIGHT * (1 - share / 100), f"{share} %") for share in (0, 20, 40, 60, 80, 100)]
@@ -103,7 +103,7 @@ def _path(budgets: Float[np.ndarray, "budgets"], values: Float[np.ndarray, "budg
     return f"M{x[0]:.2f} {y[0]:.2f}{steps}"
 
 
-def _reach(results: Mapping[str, xr.Dataset]) -> float:
+def budget_reach(results: Mapping[str, xr.Dataset]) -> float:
     """End of the budget axis: a little beyond the last budget at which anything is certified."""
     largest = max(float(dataset["budget"].values[-1]) for dataset in results.values())
     ends: list[float] = []

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.errors import InvalidInputError
-from localsmooth.report.charts import TITLES, dashes
+from localsmooth.report.charts import TITLES, budget_reach, dashes
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.pictures import class_picture, input_picture, radius_picture
 from localsmooth.report.plane import choose_plane
@@ -68,7 +68,7 @@ def curves_figure(
     run = run_info(next(iter(results.values())))
     axes.set_xlabel(_plain(f"budget ε ({run.norm}, {run.units})"), fontsize=8)
     axes.set_ylabel(TITLES[target].lower(), fontsize=8)
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, budget_reach(results))
     axes.set_ylim(0, 1)
     axes.tick_params(labelsize=7)
     axes.grid(color="#e6e9ec", linewidth=0.6)
@@ -130,11 +130,13 @@ def item_figure(
     panels.append(("prediction", class_picture(view.prediction, nowhere, outputs, classes)))
     panels.append(("certified radius", radius_picture(view.radius, abstains, view.ignored, outputs, largest)))
     figure = _figure(size)
+    aspect = "equal" if view.prediction.ndim > 1 else "auto"
     places = figure.subplots(1, len(panels) + 1)
     for axes, (title, picture) in zip(places, panels, strict=False):
-        _show(axes, title, picture)
+        axes.imshow(picture, interpolation="nearest", aspect=aspect)
+        _frame(axes, title)
     spent = np.nan_to_num(one["attack"].values)[space(view.input_group)]
-    plan = places[-1].imshow(space.magnify(spent), cmap="Reds", vmin=0, interpolation="nearest", aspect="auto")
+    plan = places[-1].imshow(space.magnify(spent), cmap="Reds", vmin=0, interpolation="nearest", aspect=aspect)
     share = f"{int(one['certified'])}/{int(dataset['total'].isel(item=item).sel(target=target))}"
     _frame(places[-1], f"plan at ε = {budgets[place]:.3g}\n{share} certified")
     radii = ScalarMappable(Normalize(0, largest or 1.0), "viridis")
@@ -170,11 +172,6 @@ def _figure(size: tuple[float, float]) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def _show(axes: Axes, title: str, picture: np.ndarray) -> None:
-    axes.imshow(picture, interpolation="nearest", aspect="auto")
-    _frame(axes, title)
 
 
 def _frame(axes: Axes, title: str) -> None:

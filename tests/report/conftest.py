@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+from localsmooth.results import build_dataset
+
+from ..results.synthetic import make_item, run_info
+
+
+@pytest.fixture(scope="session")
+def localized() -> xr.Dataset:
+    return build_dataset([make_item("scene 0", 0), make_item("scene 1", 1)], run_info())
+
+
+@pytest.fixture(scope="session")
+def isotropic() -> xr.Dataset:
+    budgets = tuple(np.linspace(0, 1, 8).tolist())
+    run = run_info(method="isotropic", budgets=budgets)
+    return build_dataset([make_item("scene 1", 1, grid=(1, 1), run=run)], run)
+
+
+@pytest.fixture(scope="session")
+def results(localized: xr.Dataset, isotropic: xr.Dataset) -> dict[str, xr.Dataset]:
+    return {"localized": localized, "isotropic": isotropic}
