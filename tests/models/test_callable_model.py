@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import CallableModel, OutputKind
+from localsmooth.models import CallableModel, OutputKind, check_model
 
 
 def scores(x):
@@ -31,6 +31,17 @@ def test_labels_and_lists():
     x = batch(3, 2, 4)
     assert torch.equal(model(x), torch.from_numpy(scores(x.numpy()).argmax(1)))
     assert model.hidden_value == 0.0
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.uint16, np.uint64, np.int32])
+def test_types_of_labels(dtype):
+    def labels(x):
+        return (x[:, 0] > 0.5).astype(dtype)
+
+    model = CallableModel(labels, name="bright", bounds=(0, 1), classes=2, output=OutputKind.LABELS)
+    x = batch(3, 2, 4, 5)
+    assert torch.equal(model(x).long(), (x[:, 0] > 0.5).long())
+    assert check_model(model, x[0]).output_shape == (4, 5)
 
 
 def test_read_only_and_reversed_outputs():

@@ -121,7 +121,9 @@ class Adapter(Model):
             elif self._upsample or (self._upsample is None and low and raw.ndim > 2):
                 raw = resized(raw, padded)
         raw = cropped(raw, 2 if scored else 1, padded, spatial)
-        return raw if self._threshold is None else above_threshold(raw, self._threshold)
+        if self._threshold is not None:
+            return above_threshold(raw, self._threshold)
+        return raw.to(torch.uint8) if raw.dtype is torch.bool else raw
 
     def _configuration(self) -> Mapping[str, object]:
         """Every option that changes predictions, for the fingerprint."""

@@ -84,6 +84,8 @@ class CallableModel(Adapter):
         made = np.require(self._function(values), requirements=["C", "W"])
         if made.dtype.kind not in "biuf":
             raise InvalidInputError("function", f"it returned {made.dtype} values", "Return numbers")
+        if made.dtype.kind == "u" and made.dtype.itemsize > 1:
+            made = made.astype(np.int64)  # torch hardly computes with wider unsigned integers
         return torch.from_numpy(made), False
 
     def fingerprint(self) -> str:
