@@ -134,5 +134,5 @@ class _PreparedModule(PreparedClassifier):
         self._outputs = torch.from_numpy(outputs.astype(np.int64))
 
     def __call__(self, noise: AttributeNoise, samples: Sequence[SparseSample]) -> torch.Tensor:
-        attributes = torch.from_numpy(np.stack([noise.dense(sample) for sample in samples])).to(torch.float32)
+        attributes = torch.from_numpy(np.stack([noise.bits(sample).toarray() for sample in samples])).to(torch.float32)
         return self._classifier.scores(attributes, self._edges)[..., self._outputs]

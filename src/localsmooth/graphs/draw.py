@@ -8,10 +8,11 @@ number is Poisson, their positions are uniform, repetitions merge. The cost is t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Bool, Float, Int, Integer
+from jaxtyping import Float, Int, Integer
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import shape_of
@@ -91,7 +92,8 @@ class AttributeNoise:
         make = best_thinning() if thinning is None else thinning
         self._thin = make(self._pointers, self._columns, width)
         self._column_type = np.uint16 if width <= 2**16 else np.uint32
-        self._attributes = attributes
+        kept = sp.diags_array(self.from_clean.astype(np.int8), dtype=np.int8)
+        self._clean_starts = sp.csr_array(kept @ attributes.astype(np.int8))
 
     @classmethod
     def of_group(
@@ -138,14 +140,17 @@ class AttributeNoise:
         pointers = np.concatenate([[0], np.cumsum(counts)])
         return SparseSample(*self._thin(marks, pointers, ones, one_pointers))
 
-    def dense(self, sample: SparseSample) -> Bool[np.ndarray, "nodes attributes"]:
-        """Write a sample out as a matrix."""
-        bits = np.asarray(self._attributes.todense()) & self.from_clean[:, None]
-        rows = np.repeat(np.arange(bits.shape[0]), np.diff(sample.pointers))
-        added = sample.entries < self.width
-        bits[rows[added], sample.entries[added]] = True
-        bits[rows[~added], sample.entries[~added] - self.width] = False
-        return bits
+    def bits(self, sample: SparseSample) -> sp.csr_array:
+        """Write a sample out as a sparse boolean matrix, nodes × attributes."""
+        nodes = self.from_clean.size
+        if not self.from_clean.any():
+            ones = np.ones(sample.entries.size, np.bool_)
+            return sp.csr_array((ones, sample.entries, sample.pointers), shape=(nodes, self.width))
+        signs = np.where(sample.entries < self.width, 1, -1).astype(np.int8)
+        changes = sp.csr_array((signs, sample.entries % self.width, sample.pointers), shape=(nodes, self.width))
+        result: Any = changes + self._clean_starts
+        result.eliminate_zeros()
+        return result.astype(np.bool_)
 
 
 def _regions(

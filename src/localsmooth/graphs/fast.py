@@ -15,6 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
 from localsmooth.graphs.draw import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph, shape_of
+from localsmooth.graphs.linear import sparse_linear
 from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest
 
 __all__ = ["NetworkClassifier", "first_layer", "receptive_nodes"]
@@ -120,13 +121,7 @@ class _PreparedNetwork(PreparedClassifier):
         self.inputs = receptive_nodes(graph.adjacency, outputs, network.depth)
         weight = network.weight.detach()
         self._table = torch.cat([weight, -weight])
-        ones = graph.attributes[self.inputs].tocsr()
-        self._clean = torch.nn.functional.embedding_bag(
-            torch.from_numpy(ones.indices.astype(np.int64)),
-            weight,
-            torch.from_numpy(ones.indptr[:-1].astype(np.int64)),
-            mode="sum",
-        )
+        self._clean = sparse_linear(graph.attributes[self.inputs].tocsr(), weight)
         self._offset = network.offset.detach()
         self._start: tuple[AttributeNoise, torch.Tensor] | None = None
         places = np.searchsorted(self.inputs, outputs)
@@ -173,11 +168,8 @@ def _prepare_tail(
 def _dense_tail(
     network: APPNP, adjacency: torch.Tensor, wanted: torch.Tensor
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """APPNP's propagation as one matrix: it is linear, and symmetric because the normalised adjacency is."""
     nodes = adjacency.shape[0]
-    basis = torch.zeros(nodes, wanted.numel())
-    basis[wanted, torch.arange(wanted.numel())] = 1.0
-    matrix = network.propagate(basis, adjacency).T.contiguous()
+    matrix = network.influence(adjacency, wanted)
     weight, bias = network.last_weight.detach(), network.last_bias.detach()
 
     def tail(hidden: torch.Tensor) -> torch.Tensor:

@@ -204,6 +204,16 @@ class APPNP(GraphNetwork):
         """Predict per node, then propagate."""
         return self.propagate(self.local(hidden), adjacency)
 
+    @torch.no_grad()
+    def influence(self, adjacency: torch.Tensor, outputs: torch.Tensor) -> torch.Tensor:
+        """Propagation to some nodes as one matrix, outputs × nodes.
+
+        Propagation is linear, and its matrix symmetric because the normalised adjacency is.
+        """
+        basis = torch.zeros(adjacency.shape[0], outputs.numel())
+        basis[outputs, torch.arange(outputs.numel())] = 1.0
+        return self.propagate(basis, adjacency).T.contiguous()
+
     def propagate(self, start: torch.Tensor, adjacency: torch.Tensor) -> torch.Tensor:
         """Personalised PageRank of values (nodes, …)."""
         values = start

@@ -7,17 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
+from localsmooth.graphs.draw import AttributeNoise, random_stream
 from localsmooth.graphs.graph import AttributedGraph
-from localsmooth.graphs.network import GraphNetwork, normalized_adjacency
+from localsmooth.graphs.linear import sparse_linear
+from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency
 from localsmooth.graphs.split import NodeSplit
 from localsmooth.layout import Layout
 
 __all__ = ["TrainingOptions", "TrainingReport", "train_with_noise"]
+
+_VALIDATION_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class TrainingOptions:
         Most steps; each step sees one draw for every output group.
     patience
         Steps without a lower validation loss after which training stops.
+    validate_every
+        Steps from one validation to the next.
     seed
         For noise and dropout.
     """
@@ -39,21 +45,22 @@ class TrainingOptions:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-3
     epochs: int = 3000
-    patience: int = 100
+    patience: int = 200
+    validate_every: int = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for field in ("learning_rate", "epochs", "patience"):
+        for field in ("learning_rate", "epochs", "patience", "validate_every"):
             if not getattr(self, field) > 0:
                 raise InvalidInputError(field, f"got {getattr(self, field)}", "Pass a positive number")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingReport:
-    """What happened in training: losses per epoch, and the epoch whose parameters were kept."""
+    """What happened in training: losses, validation losses, and the epoch whose parameters were kept."""
 
     losses: Float[np.ndarray, "epochs"]
-    validation_losses: Float[np.ndarray, "epochs"]
+    validation_losses: Float[np.ndarray, "validations"]
     best_epoch: int
 
 
@@ -67,8 +74,8 @@ def train_with_noise(
 ) -> TrainingReport:
     """Train in place; on return the network is in evaluation mode with the parameters of the best validation loss.
 
-    In every epoch each output group gets its own draw from its own smoothing distribution, and the loss (and the
-    validation loss, on the same draws without dropout every so often) is that of the group's own nodes.
+    In every epoch each output group gets its own draw from its own smoothing distribution, and the losses are those
+    of the group's own nodes.
 
     Parameters
     ----------
@@ -87,57 +94,65 @@ def train_with_noise(
     noises = [AttributeNoise.of_group(graph.attributes, layout, group) for group in range(layout.outputs.count)]
     adjacency = normalized_adjacency(torch.from_numpy(graph.edge_index), graph.nodes)
     labels = torch.from_numpy(graph.labels)
-    clean = torch.from_numpy(graph.attributes.indices.astype(np.int64))
-    pointers = torch.from_numpy(graph.attributes.indptr[:-1].astype(np.int64))
     members = _members(split, layout)
+    influences = [
+        tuple(network.influence(adjacency, part) if isinstance(network, APPNP) else None for part in parts)
+        for parts in members
+    ]
+    # The same draws every time, so that losses of different epochs compare.
+    held_back = random_stream(options.seed, (3,))
+    fixed = [[noise.bits(noise.draw(held_back)) for _ in range(_VALIDATION_DRAWS)] for noise in noises]
     optimizer = torch.optim.Adam(network.parameters(), options.learning_rate, weight_decay=options.weight_decay)
     losses: list[float] = []
     validation: list[float] = []
     best, best_epoch, best_state = np.inf, 0, copy.deepcopy(network.state_dict())
 
-    def scores(group: int, sample: SparseSample) -> torch.Tensor:
-        table = torch.cat([network.weight, -network.weight])
-        base = torch.nn.functional.embedding_bag(clean, network.weight, pointers, mode="sum")
-        noise = noises[group]
-        start = torch.where(torch.from_numpy(noise.from_clean).unsqueeze(1), base, torch.zeros_like(base))
-        added = torch.nn.functional.embedding_bag(
-            torch.from_numpy(sample.entries.astype(np.int64)),
-            table,
-            torch.from_numpy(sample.pointers[:-1].astype(np.int64)),
-            mode="sum",
-        )
-        return network.tail(start + added + network.offset, adjacency)
-
     for epoch in range(options.epochs):
         optimizer.zero_grad()
+        validates = epoch % options.validate_every == 0
         total = held_out = 0.0
         for group, (train, held) in enumerate(members):
-            sample = noises[group].draw(generator)
             if train.numel():
+                bits = noises[group].bits(noises[group].draw(generator))
                 network.train()
-                loss = torch.nn.functional.cross_entropy(scores(group, sample)[train], labels[train], reduction="sum")
-                (loss / split.train.size).backward()
-                total += loss.item() / split.train.size
-            if held.numel():
+                scores = _scores(network, bits, adjacency, train, influences[group][0])
+                loss = torch.nn.functional.cross_entropy(scores, labels[train], reduction="sum") / split.train.size
+                loss.backward()
+                total += loss.item()
+            if held.numel() and validates:
                 network.eval()
                 with torch.no_grad():
-                    loss = torch.nn.functional.cross_entropy(scores(group, sample)[held], labels[held], reduction="sum")
-                held_out += loss.item() / split.validation.size
+                    for bits in fixed[group]:
+                        scores = _scores(network, bits, adjacency, held, influences[group][1])
+                        loss = torch.nn.functional.cross_entropy(scores, labels[held], reduction="sum")
+                        held_out += loss.item() / (split.validation.size * _VALIDATION_DRAWS)
         losses.append(total)
-        validation.append(held_out)
-        # One noisy validation loss is a poor guide: the mean of the last ten decides.
-        recent = float(np.mean(validation[-10:]))
-        if recent < best:
-            best, best_epoch, best_state = recent, epoch, copy.deepcopy(network.state_dict())
+        if validates:
+            validation.append(held_out)
+            if held_out < best:
+                best, best_epoch, best_state = held_out, epoch, copy.deepcopy(network.state_dict())
         if progress is not None:
-            progress(epoch, total, held_out)
+            progress(epoch, total, validation[-1])
         if epoch - best_epoch >= options.patience:
             break
-        network.train()
         optimizer.step()
     network.load_state_dict(best_state)
     network.eval()
     return TrainingReport(np.array(losses), np.array(validation), best_epoch)
+
+
+def _scores(
+    network: GraphNetwork,
+    bits: sp.csr_array,
+    adjacency: torch.Tensor,
+    outputs: torch.Tensor,
+    influence: torch.Tensor | None,
+) -> torch.Tensor:
+    """Class scores of some nodes, in one product where the network's propagation is linear."""
+    hidden = sparse_linear(bits, network.weight) + network.offset
+    if isinstance(network, APPNP) and influence is not None:
+        return influence @ network.local(hidden)
+    return network.tail(hidden, adjacency)[outputs]
 
 
 def _members(split: NodeSplit, layout: Layout) -> list[tuple[torch.Tensor, torch.Tensor]]:

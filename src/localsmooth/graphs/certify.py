@@ -1,0 +1,193 @@
+"""From tallies to certified nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds.simultaneous import LevelStrategy
+from localsmooth.certificates import (
+    ABSTAIN,
+    BaseCertificates,
+    ScoreCertificate,
+    SparseScores,
+    Thresholds,
+    VoteCertificate,
+    best_of,
+)
+from localsmooth.collective import Bound, Curve, Envelope, LinearProgram, Naive, Problem, Threat, solve
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.counters import score_histogram
+from localsmooth.layout import Layout
+from localsmooth.metrics import average_certifiable_radius
+from localsmooth.noise import SparseFlips
+from localsmooth.sampling import ItemTally
+
+__all__ = ["CERTIFIED_BY", "NodeCurve", "certify_nodes", "node_certificates"]
+
+CERTIFIED_BY: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
+"""Collective bounds that take well under a second a budget, weakest first."""
+
+
+def node_certificates(
+    tally: ItemTally,
+    layout: Layout,
+    nodes: Int[np.ndarray, "nodes"],
+    *,
+    alpha: float,
+    certificates: Sequence[VoteCertificate | ScoreCertificate] = (),
+    score_bound: ScoreBound | None = None,
+    simultaneous: Simultaneous | None = None,
+) -> BaseCertificates:
+    """Base certificates of some nodes that hold together with probability 1 − α.
+
+    Parameters
+    ----------
+    tally
+        Of all nodes.
+    layout
+        The one that was sampled from.
+    nodes
+        Nodes that are certified, chosen without looking at the tally: the fewer, the stronger each one.
+    alpha
+        Probability with which any of the statistics may be wrong.
+    certificates
+        One or more; several share α equally, and each node uses whichever certifies more. Scores by default.
+    score_bound
+        Bound on scores; empirical Bernstein by default.
+    simultaneous
+        How the nodes share α; Bonferroni by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no node, or a strategy cannot bound scores.
+    """
+    if nodes.size == 0:
+        raise InvalidInputError("nodes", "there is no node to certify", "Pass at least one node")
+    certificates = certificates or (SparseScores(),)
+    score_bound = EmpiricalBernstein() if score_bound is None else score_bound
+    simultaneous = Bonferroni() if simultaneous is None else simultaneous
+    share = alpha / len(certificates)
+    group = layout.outputs.labels[nodes].astype(np.int64)
+    parts = [
+        _vote_thresholds(certificate, tally, layout, nodes, group, share, simultaneous)
+        if isinstance(certificate, VoteCertificate)
+        else _score_thresholds(certificate, tally, layout, nodes, group, share, score_bound, simultaneous)
+        for certificate in certificates
+    ]
+    weights, eta = parts[0] if len(parts) == 1 else best_of(*parts)
+    robust = (eta > 0).any(axis=0) if eta.ndim == 2 else eta > 0
+    prediction = np.where(robust, tally.candidate[nodes], ABSTAIN).astype(np.int64)
+    return BaseCertificates(weights, eta, group, prediction, simultaneous.discount * len(certificates))
+
+
+def _vote_thresholds(
+    certificate: VoteCertificate,
+    tally: ItemTally,
+    layout: Layout,
+    nodes: Int[np.ndarray, "nodes"],
+    group: Int[np.ndarray, "nodes"],
+    alpha: float,
+    simultaneous: Simultaneous,
+) -> Thresholds:
+    bounds = simultaneous.lower_bounds(tally.votes[nodes], tally.n, alpha)
+    return certificate.certificates(SparseFlips(), layout.levels, bounds.lower, group)
+
+
+def _score_thresholds(
+    certificate: ScoreCertificate,
+    tally: ItemTally,
+    layout: Layout,
+    nodes: Int[np.ndarray, "nodes"],
+    group: Int[np.ndarray, "nodes"],
+    alpha: float,
+    score_bound: ScoreBound,
+    simultaneous: Simultaneous,
+) -> Thresholds:
+    if not isinstance(simultaneous, LevelStrategy):
+        raise InvalidInputError(
+            "simultaneous", f"{type(simultaneous).__name__} is for votes", "Use Bonferroni or KFamilywise with scores"
+        )
+    level = simultaneous.levels(nodes.size, alpha)
+    bounds = score_bound.bounds(score_histogram(tally, nodes), level, tally.further["reference"][nodes])
+    return certificate.certificates(
+        SparseFlips(), layout.levels, bounds.mean_lower, bounds.deviation_upper, bounds.reference, group
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCurve:
+    """How many nodes are certified, for each budget of the threat.
+
+    Parameters
+    ----------
+    robust, correct
+        Certified counts: of all nodes that do not abstain, and of those predicted correctly.
+    total, labeled
+        Number of nodes that count, and of those with a known label.
+    attacks
+        The worst spending found against the correct nodes, per input column.
+    """
+
+    robust: Int[np.ndarray, "budgets"]
+    correct: Int[np.ndarray, "budgets"]
+    total: int
+    labeled: int
+    attacks: Float[np.ndarray, "budgets columns"]
+
+    @property
+    def ratio(self) -> Float[np.ndarray, "budgets"]:
+        """Certified ratio."""
+        return self.robust / self.total
+
+    @property
+    def accuracy(self) -> Float[np.ndarray, "budgets"]:
+        """Certified accuracy; abstentions are wrong."""
+        return self.correct / max(self.labeled, 1)
+
+    def acr(self, budgets: Sequence[int]) -> float:
+        """Average certifiable radius of the certified accuracy, ε_n = the budgets given (a lower Riemann sum)."""
+        return average_certifiable_radius(np.asarray(budgets, dtype=np.float64), self.accuracy).value
+
+
+def certify_nodes(
+    base: BaseCertificates,
+    labels: Int[np.ndarray, "nodes"],
+    threat: Threat,
+    bound: Bound | None = None,
+) -> NodeCurve:
+    """Certify the nodes of `base` collectively.
+
+    Parameters
+    ----------
+    base
+        From `node_certificates`.
+    labels
+        True class of each of its nodes, -1 where unknown.
+    threat
+        From `flip_threat`, possibly with further threats.
+    bound
+        Collective bound; the envelope by default.
+    """
+    if labels.shape != base.prediction.shape:
+        raise InvalidInputError("labels", f"{labels.size} for {base.prediction.size} nodes", "Pass one per node")
+    robust = np.flatnonzero(base.prediction != ABSTAIN)
+    correct = np.flatnonzero((base.prediction != ABSTAIN) & (base.prediction == labels))
+    counts: list[np.ndarray] = []
+    budgets = len(threat.constraints(base.weights.shape[-1]).budgets)
+    attacks = np.zeros((budgets, base.weights.shape[-1]))
+    for targets in (robust, correct):
+        if targets.size == 0:
+            counts.append(np.zeros(budgets, np.int64))
+            continue
+        curve: Curve = solve(Problem(base.weights, base.eta, base.group, threat, targets), bound)
+        answers: list[Any] = list(curve)
+        counts.append(np.array([max(0, answer.certified - base.discount) for answer in answers]))
+        attacks = np.stack([answer.attack for answer in answers])
+    return NodeCurve(counts[0], counts[1], base.prediction.size, int((labels >= 0).sum()), attacks)

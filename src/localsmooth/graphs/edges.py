@@ -1,0 +1,157 @@
+"""Noise on the edges of small graphs: flips of the upper triangle, mirrored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.classifier import EdgeIndexClassifier
+from localsmooth.graphs.clusters import affinity_ranks
+from localsmooth.graphs.counters import node_counters
+from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.sampler import GraphProblem, GroupSampler, sample_problem
+from localsmooth.layout import Layout, Partition
+from localsmooth.noise import drawable_probabilities
+from localsmooth.sampling import Counters, ItemTally, SamplingPlan, SamplingProgress, Store
+
+__all__ = ["EdgeProblem", "cluster_pair_layout", "edge_bits", "isotropic_pair_layout", "sample_edges"]
+
+_LARGEST = 4096
+
+
+def edge_bits(graph: AttributedGraph) -> Bool[np.ndarray, "pairs"]:
+    """Whether each pair of nodes is joined: the upper triangle, row after row."""
+    rows, columns = _pairs(graph.nodes)
+    return np.asarray(graph.adjacency.toarray()[rows, columns])
+
+
+def isotropic_pair_layout(nodes: int, *, addition: float, deletion: float) -> Layout:
+    """The same noise on every pair of nodes, drawn once for all outputs."""
+    pairs = nodes * (nodes - 1) // 2
+    return Layout(
+        Partition(np.zeros(nodes, dtype=np.int32)),
+        Partition(np.zeros(pairs, dtype=np.int32)),
+        np.array([[[addition, deletion]]]),
+    )
+
+
+def cluster_pair_layout(
+    graph: AttributedGraph,
+    clusters: Int[np.ndarray, "nodes"],
+    *,
+    addition: tuple[float, float],
+    deletion: tuple[float, float],
+) -> Layout:
+    """Pairs of nodes grouped by the clusters of both ends; the end that is nearer to the output decides the level.
+
+    Parameters
+    ----------
+    graph, clusters, addition, deletion
+        As in `cluster_layout`.
+    """
+    ranks = affinity_ranks(graph.adjacency, clusters)
+    count = len(ranks)
+    steps = np.stack([np.linspace(*pair, num=count) for pair in (addition, deletion)], axis=-1)
+    rows, columns = _pairs(graph.nodes)
+    low, high = np.sort([clusters[rows], clusters[columns]], axis=0)
+    codes, labels = np.unique(low * count + high, return_inverse=True)
+    nearest = np.minimum(ranks[:, codes // count], ranks[:, codes % count])
+    return Layout(Partition(clusters.astype(np.int32)), Partition(labels.astype(np.int32)), steps[nearest])
+
+
+class EdgeProblem(GraphProblem):
+    """Noisy edges under fixed attributes.
+
+    Parameters
+    ----------
+    classifier
+        Any module that takes (attributes, edge_index).
+    graph
+        The clean graph, small: every pair of nodes is drawn.
+    layout
+        Output label per node, input label per pair of nodes, as `cluster_pair_layout` makes it.
+    counters
+        What each stage counts.
+    """
+
+    def __init__(
+        self, classifier: EdgeIndexClassifier, graph: AttributedGraph, layout: Layout, counters: Counters
+    ) -> None:
+        super().__init__(classifier.classes, layout, counters)
+        pairs = graph.nodes * (graph.nodes - 1) // 2
+        if graph.nodes > _LARGEST:
+            raise InvalidInputError("graph", f"{graph.nodes} nodes make {pairs} pairs", f"Use at most {_LARGEST} nodes")
+        if layout.outputs.shape != (graph.nodes,) or layout.inputs.shape != (pairs,):
+            raise InvalidInputError(
+                "layout",
+                f"it partitions {layout.outputs.shape} outputs and {layout.inputs.shape} inputs",
+                f"Use a label for each of {graph.nodes} nodes and each of {pairs} pairs (cluster_pair_layout)",
+            )
+        self.classifier = classifier
+        self.graph = graph
+
+    def prepare(self, group: int) -> GroupSampler[np.ndarray]:
+        """Set up one output group."""
+        return _EdgeSampler(self, group)
+
+    def content(self) -> dict[str, object]:
+        """Digests of graph and model."""
+        return {
+            "input": "edges",
+            "graph": self.graph.digest(),
+            "model": {"fingerprint": self.classifier.fingerprint(), "classes": self.classes},
+        }
+
+
+class _EdgeSampler:
+    def __init__(self, problem: EdgeProblem, group: int) -> None:
+        graph = problem.graph
+        members = problem.layout.outputs.members(group)
+        self._members = torch.from_numpy(members)
+        self._classifier = problem.classifier
+        self._bits = edge_bits(graph)
+        # Multiples of 2⁻²⁴, which uniform numbers hit exactly; hidden pairs are no edges.
+        levels = drawable_probabilities(problem.layout.level_map(group))
+        levels = np.where(np.isinf(levels), np.array([0.0, 1.0]), levels)
+        self._flip = np.where(self._bits, levels[:, 1], levels[:, 0])
+        self._pairs = np.stack(_pairs(graph.nodes))
+        self._attributes = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
+
+    @property
+    def size(self) -> int:
+        return self._members.numel()
+
+    def draw(self, generator: np.random.Generator) -> np.ndarray:
+        return self._pairs[:, self._bits ^ (generator.random(self._flip.size) < self._flip)]
+
+    def scores(self, samples: Sequence[np.ndarray]) -> torch.Tensor:
+        nodes = self._attributes.shape[0]
+        blocks = np.concatenate([half + place * nodes for place, half in enumerate(samples)], axis=1)
+        both = torch.from_numpy(np.concatenate([blocks, blocks[::-1]], axis=1))
+        scores = self._classifier.scores_of_blocks(self._attributes.expand(len(samples), -1, -1), both)
+        return scores[..., self._members]
+
+
+def sample_edges(
+    classifier: EdgeIndexClassifier,
+    graph: AttributedGraph,
+    layout: Layout,
+    plan: SamplingPlan,
+    store: Store | None = None,
+    *,
+    counters: Counters | None = None,
+    batch_size: int = 8,
+    progress: SamplingProgress | None = None,
+) -> ItemTally:
+    """Draw what is still missing of a plan of noisy edges; see `EdgeProblem` and `sample_nodes`."""
+    problem = EdgeProblem(classifier, graph, layout, node_counters() if counters is None else counters)
+    return sample_problem(problem, plan, store, batch_size=batch_size, progress=progress)
+
+
+def _pairs(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    rows, columns = np.triu_indices(nodes, 1)
+    return rows, columns

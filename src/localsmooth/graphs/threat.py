@@ -1,0 +1,106 @@
+"""What the adversary may do to a graph: whole flips, no more than there are bits to flip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from jaxtyping import Int
+
+from localsmooth.collective import Ball, Caps, Integer, Threat
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.layout import Partition
+from localsmooth.noise import FlipCaps
+
+__all__ = ["attribute_caps", "budget_grid", "flip_threat", "node_limit", "pair_caps"]
+
+Budgets = int | Sequence[int] | npt.NDArray[np.integer]
+
+
+def attribute_caps(graph: AttributedGraph, inputs: Partition) -> FlipCaps:
+    """Zeros and ones among the attributes of each input group (one label per node)."""
+    ones = np.bincount(inputs.labels, weights=graph.ones_per_node, minlength=inputs.count).astype(np.int64)
+    return FlipCaps(inputs.sizes * graph.width - ones, ones)
+
+
+def pair_caps(bits: npt.NDArray[np.bool_], inputs: Partition) -> FlipCaps:
+    """Pairs without and with an edge in each input group (one label per pair)."""
+    ones = np.bincount(inputs.labels[bits], minlength=inputs.count)
+    return FlipCaps(inputs.sizes - ones, ones)
+
+
+def budget_grid(
+    additions: Sequence[int], deletions: Sequence[int]
+) -> tuple[Int[np.ndarray, "budgets"], Int[np.ndarray, "budgets"]]:
+    """All pairs (ε⁺, ε⁻), ε⁻ varying fastest, as two flat lists."""
+    grid = np.meshgrid(np.asarray(additions, np.int64), np.asarray(deletions, np.int64), indexing="ij")
+    return grid[0].ravel(), grid[1].ravel()
+
+
+def flip_threat(
+    caps: FlipCaps, *, additions: Budgets = 0, deletions: Budgets = 0, group_budget: int | None = None
+) -> Threat:
+    """At most ε⁺ additions and ε⁻ deletions anywhere, in whole flips, within what each input group has.
+
+    Columns are the input groups for additions, then for deletions, as `SparseFlips` has them.
+
+    Parameters
+    ----------
+    caps
+        From `attribute_caps` or `pair_caps`.
+    additions, deletions
+        ε⁺ and ε⁻: numbers, or lists of the same length that are read in pairs (see `budget_grid`).
+    group_budget
+        Largest number of flips of either kind in one input group (one node, where each node is its own group).
+    """
+    groups = caps.additions.size
+    room = np.concatenate([caps.additions, caps.deletions]).astype(np.float64)
+    if group_budget is not None:
+        if group_budget < 0:
+            raise InvalidInputError("group_budget", f"got {group_budget}", "Pass a number of flips >= 0")
+        room = np.minimum(room, group_budget)
+    return (
+        Ball(np.asarray(additions, np.float64), 0, columns=list(range(groups)))
+        & Ball(np.asarray(deletions, np.float64), 0, columns=list(range(groups, 2 * groups)))
+        & Caps(room)
+        & Integer()
+    )
+
+
+def node_limit(graph: AttributedGraph, inputs: Partition, *, most_nodes: int, per_node: int | None = None) -> Threat:
+    """Flips at no more than so many nodes, with no more than so many flips of either kind at each.
+
+    Input groups are clusters, and the certificate sees only what is spent in each of them. So this becomes: in a
+    cluster no more than its most generous `most_nodes` nodes have room for, and in all clusters together no more than
+    the most generous `most_nodes` nodes of the graph. That allows the adversary at least as much, and is sound.
+
+    Parameters
+    ----------
+    graph
+        The clean graph.
+    inputs
+        One label per node.
+    most_nodes
+        Number of nodes that may be attacked.
+    per_node
+        Largest number of additions, and of deletions, at one node.
+    """
+    if most_nodes < 0 or (per_node is not None and per_node < 0):
+        raise InvalidInputError("most_nodes", f"got {most_nodes} and {per_node}", "Pass numbers >= 0")
+    kinds = (graph.width - graph.ones_per_node, graph.ones_per_node)
+    limits = [room if per_node is None else np.minimum(room, per_node) for room in kinds]
+    groups = [inputs.members(group) for group in range(inputs.count)]
+    caps = [_largest(room[members], most_nodes) for room in limits for members in groups]
+    addition, deletion = (list(range(start, start + inputs.count)) for start in (0, inputs.count))
+    totals = [_largest(room, most_nodes) for room in limits]
+    return (
+        Caps(np.array(caps, dtype=np.float64))
+        & Ball(totals[0], 0, columns=addition)
+        & Ball(totals[1], 0, columns=deletion)
+    )
+
+
+def _largest(room: Int[np.ndarray, "nodes"], count: int) -> float:
+    return float(np.sort(room)[::-1][:count].sum())
