@@ -75,6 +75,9 @@ def render_report(
         if len({getattr(run, field) for run in runs.values()}) > 1:
             raise InvalidInputError(field, "differs between the results", "Report results of one task together")
     run = next(iter(runs.values()))
+    promises: dict[str, list[str]] = {}
+    for method, one in runs.items():
+        promises.setdefault(promise(one), []).append(method)
     shown, diagrams = cards(results, max_items), charts(results)
     script = (files("localsmooth.report") / "templates" / "page.js").read_text("utf-8")
     style = (files("localsmooth.report") / "templates" / "page.css").read_text("utf-8")
@@ -94,7 +97,7 @@ def render_report(
         title=title,
         run=run,
         runs=runs,
-        promise=promise(run),
+        promises=promises,
         assumptions={method: assumptions(one) for method, one in runs.items()},
         tiles=tiles(results),
         charts=diagrams,

@@ -37,7 +37,7 @@ def input_picture(
     span = high - low if high > low else 1.0
     shown = np.clip((flat - low) / span, 0, 1)
     if gray:
-        shown = 0.35 + 0.65 * shown
+        shown = 0.55 + 0.45 * shown
     return plane.magnify((shown * 255).round().astype(np.uint8).transpose(1, 2, 0))
 
 

@@ -11,7 +11,7 @@ __all__ = ["Plane", "choose_plane"]
 
 _LARGEST = 400
 _SHOWN = 320
-_STRIP = 30
+_STRIP = (30, 1160)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Plane:
         """What a reader must know about the picture; empty where it is the whole array."""
         parts = ["middle slice along the first axis"] if self.rank == 3 else []
         if self.stride > 1:
-            parts.append(f"every {self.stride}th element along each axis")
+            parts.append(f"one element in {self.stride} along each axis")
         return ", ".join(parts)
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ def choose_plane(shape: tuple[int, ...]) -> Plane | None:
     stride = max(1, math.ceil(max(sides) / largest))
     width = math.ceil(sides[-1] / stride)
     if rank == 1:
-        return Plane(rank, stride, (_STRIP, max(1, round(2 * _SHOWN / width))))
+        return Plane(rank, stride, (_STRIP[0], max(1, round(_STRIP[1] / width))))
     height = math.ceil(sides[-2] / stride)
     scale = min(16, max(1, round(_SHOWN / max(width, height))))
     return Plane(rank, stride, (scale, scale))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,10 @@ class Table:
 def percent(share: float | None) -> str:
     """A share as text with one decimal, never rounded up."""
     return MISSING if share is None else f"{int(share * 1000 + 1e-9) / 10:.1f} %"
+
+
+def _floor(value: float) -> str:
+    return f"{math.floor(value * 10_000) / 10_000:.4f}"
 
 
 def prediction_table(results: Mapping[str, xr.Dataset]) -> Table:
@@ -60,14 +65,14 @@ def certificate_table(results: Mapping[str, xr.Dataset]) -> Table:
             for bound in dataset["bound"].values.tolist():
                 radius = average_radius(dataset, target, bound)
                 tails = tails or radius.tail > 0
-                acr = f"{radius.value:.4f}" + (f" + {radius.tail:.4f}" if radius.tail > 0 else "")
+                acr = _floor(radius.value) + (f" + {_floor(radius.tail)}" if radius.tail > 0 else "")
                 values = curve(dataset, target, bound)
                 shares = [percent(value_at(dataset["budget"].values, values, budget)) for budget in budgets]
                 rows.append([method, title, bound, acr, *shares])
     run = run_info(next(iter(results.values())))
     note = (
         f"ACR: average certifiable radius in the {run.norm} norm, in {run.units}, as the lower Riemann sum over the "
-        f"budgets. Shares are means over items, rounded down."
+        f"budgets. Shares are means over items. All numbers are rounded down."
     )
     if tails:
         note += " The second summand is what the outputs add that are still certified at the largest budget."

@@ -46,7 +46,7 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     for name, array in sealed.variables.items():
         array.encoding = {}
         if array.dtype.kind != "U":
-            encoding[str(name)] = {"zlib": True, "complevel": 4, "_FillValue": None}
+            encoding[str(name)] = {"zlib": True, "complevel": 1, "_FillValue": None}
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     os.close(descriptor)
     try:
