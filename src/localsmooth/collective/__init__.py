@@ -3,6 +3,7 @@
 from .answer import Answer, Curve, Status
 from .bound import Bound
 from .envelope import Envelope
+from .exact import Exact
 from .naive import Naive
 from .paper import LinearProgram
 from .problem import Problem
@@ -20,6 +21,7 @@ __all__ = [
     "CertificateError",
     "Curve",
     "Envelope",
+    "Exact",
     "GroupBudgets",
     "Integer",
     "LinearProgram",

@@ -21,6 +21,7 @@ class Status(Enum):
     EXACT = "optimal: the attack found breaks as many targets as any attack can"
     WITHIN_GAP = "proven to the gap that was asked for: the count is a bound, and at most the gap below the optimum"
     RELAXED = "a proven bound from a relaxation: no attack leaves fewer targets"
+    TIED = "a proven bound: what separates it from the attack lies closer to a threshold than floating point resolves"
     TIME_LIMIT = "the time limit ended the search: the count is the best bound proven until then"
 
     def __str__(self) -> str:

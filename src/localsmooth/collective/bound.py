@@ -9,11 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from .answer import Status
+from .arrays import Number
 from .dual import DualPoint, evaluate
 from .minorant import Minorant
 from .problem import Problem
 from .proof import Leaf, Node
-from .relaxation import LinePool, Relaxed, solve_relaxation
+from .relaxation import Line, Relaxation, Relaxed
 from .setting import Setting
 
 __all__ = ["Bound", "Outcome", "RelaxationWorker", "Worker"]
@@ -66,14 +67,13 @@ class Bound(ABC):
     `Naive` ≤ `LinearProgram` ≤ `Envelope` ≤ `Exact`, in strength and in cost.
     """
 
+    time_limit: Number | None = None
+    """Seconds for the whole curve, None for no limit."""
+
     @abstractmethod
     def worker(self, problem: Problem) -> Worker:
         """Return a worker for a problem."""
 
-    @property
-    def time_limit(self) -> float | None:
-        """Seconds for the whole curve, None for no limit."""
-        return None
 
 
 class RelaxationWorker(Worker):
@@ -81,7 +81,7 @@ class RelaxationWorker(Worker):
 
     def __init__(self, minorant: Minorant) -> None:
         self._minorant = minorant
-        self._pool = LinePool()
+        self._lines: tuple[Line, ...] = ()
         self._ceilings: Float[np.ndarray, "pieces"] | None = None
 
     def relax(self, setting: Setting) -> Relaxed:
@@ -90,10 +90,10 @@ class RelaxationWorker(Worker):
         several = len(setting.problem.weights) > 1
         # A line lies below the function up to the ceiling it was made for; beyond it, the function falls further.
         if several or self._ceilings is None or bool(np.any(ceilings > self._ceilings)):
-            self._pool.lines.clear()
+            self._lines = ()
         self._ceilings = ceilings
-        relaxed = solve_relaxation(setting.pieces, setting.region, setting.cell, self._minorant, self._pool)
-        self._pool.lines = list(relaxed.lines)
+        relaxed = Relaxation(setting).solve(setting.pieces, setting.cell, self._minorant, self._lines)
+        self._lines = relaxed.lines
         return relaxed
 
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:

@@ -94,8 +94,6 @@ def root_cell(pieces: Pieces, region: Region, ceilings: Float[np.ndarray, "piece
 
 def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, slope: float) -> float:
     """Return min over s in [start, stop) of share · F(s) − slope · s, rounded down."""
-    if start >= stop:
-        return math.inf
     counts = steps.counts[start:stop]
     if slope == 0.0:
         return share * float(counts[-1]) * (1 - UNIT)
@@ -127,6 +125,8 @@ def _holders(pieces: Pieces, point: DualPoint) -> Int[np.ndarray, "groups"]:
 
 def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> float:
     """Return what the dual numbers prove about a cell, rounded down; −∞ for nothing, +∞ for no b at all."""
+    if bool(np.any(cell.stop <= cell.start)):
+        return math.inf
     if not _sound(pieces, point):
         return -math.inf
     weights = _padded(pieces, region)
@@ -139,8 +139,6 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
         if value == -math.inf:
             return value
         terms.append(value)
-    if math.inf in terms:
-        return math.inf
     size = len(pieces) + len(region.limits) + 8
     bare = point.slopes @ weights + point.multipliers @ region.rows
     slack = size * UNIT * (np.abs(point.slopes) @ weights + point.multipliers @ np.abs(region.rows))
@@ -156,7 +154,7 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
 
 
 def evaluate_exactly(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> Fraction | None:
-    """Return what the dual numbers prove about a cell, in exact rationals; None where that is nothing.
+    """Return what the dual numbers prove about a cell that is not empty, in exact rationals; None for nothing.
 
     No floating-point result is used: only the given numbers, each as the rational it stands for.
     """
@@ -193,7 +191,7 @@ def evaluate_exactly(pieces: Pieces, region: Region, cell: Cell, point: DualPoin
 def _exact_conjugate(
     steps: Steps, start: int, stop: int, roof: float, share: Fraction, slope: Fraction
 ) -> Fraction | None:
-    if start >= stop or (slope > 0 and not math.isfinite(roof)):
+    if slope > 0 and not math.isfinite(roof):
         return None
     ends: Sequence[float] = steps.thresholds[start:stop].tolist()
     if slope > 0:

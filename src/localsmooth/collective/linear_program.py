@@ -7,7 +7,7 @@ from typing import Any
 
 import highspy
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 __all__ = ["LinearModel", "Solution"]
 
@@ -41,7 +41,19 @@ class _Quiet(highspy.Highs):
 class LinearModel:
     """One warm linear program: minimise cost · x over column and row bounds."""
 
-    def __init__(
+    def __init__(self) -> None:
+        self._solver: Any = _Quiet()
+        for name, value in {
+            "output_flag": False,
+            "threads": 1,
+            "presolve": "off",
+            "primal_feasibility_tolerance": 1e-9,
+            "dual_feasibility_tolerance": 1e-9,
+            "small_matrix_value": 1e-12,
+        }.items():
+            self._solver.setOptionValue(name, value)
+
+    def load(
         self,
         cost: Float[np.ndarray, "columns"],
         lower: Float[np.ndarray, "columns"],
@@ -49,24 +61,10 @@ class LinearModel:
         rows: Float[np.ndarray, "rows columns"],
         row_lower: Float[np.ndarray, "rows"],
         row_upper: Float[np.ndarray, "rows"],
-        integer: Bool[np.ndarray, "columns"] | None = None,
-        time_limit: float | None = None,
     ) -> None:
-        self._solver: Any = _Quiet()
-        for name, value in {
-            "output_flag": False,
-            "threads": 1,
-            "presolve": "off" if integer is None else "choose",
-            "primal_feasibility_tolerance": 1e-9,
-            "dual_feasibility_tolerance": 1e-9,
-            "small_matrix_value": 1e-12,
-        }.items():
-            self._solver.setOptionValue(name, value)
-        if time_limit is not None:
-            self._solver.setOptionValue("time_limit", time_limit)
+        """Replace the whole program."""
         number, width = rows.shape
         starts, index, value = _sparse(rows)
-        whole = np.zeros(width, dtype=np.int32) if integer is None else integer.astype(np.int32)
         self._solver.passModel(
             width,
             number,
@@ -82,9 +80,8 @@ class LinearModel:
             starts,
             index,
             value,
-            whole,
+            np.zeros(width, dtype=np.int32),
         )
-        self._width = width
 
     @classmethod
     def over_region(
@@ -93,12 +90,14 @@ class LinearModel:
         """Return the model of a threat's set alone, without an objective."""
         width = rows.shape[1]
         below = np.full(len(limits), -np.inf)
-        return cls(np.zeros(width), np.zeros(width), upper, rows, below, limits)
+        model = cls()
+        model.load(np.zeros(width), np.zeros(width), upper, rows, below, limits)
+        return model
 
     def maximise(self, weights: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "rows"] | None:
         """Maximise weights · x and return the rows' multipliers y ≥ 0, or None where there is no optimum."""
         size = float(np.max(np.abs(weights), initial=0.0)) or 1.0
-        self._solver.changeColsCost(len(weights), np.arange(len(weights), dtype=np.int32), -weights / size)
+        self.aim(-weights / size)
         solution = self.solve()
         return np.maximum(0.0, -solution.duals * size) if solution.feasible else None
 
@@ -108,9 +107,18 @@ class LinearModel:
         number = len(rows)
         self._solver.addRows(number, lower, np.full(number, np.inf), len(value), starts, index, value)
 
+    def bound_rows(self, lower: Float[np.ndarray, "rows"], upper: Float[np.ndarray, "rows"]) -> None:
+        """Change the bounds of the first rows."""
+        for row, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
+            self._solver.changeRowBounds(row, low, high)
+
     def bound_columns(self, lower: Float[np.ndarray, "columns"], upper: Float[np.ndarray, "columns"]) -> None:
         """Change every column's bounds."""
         self._solver.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
+
+    def aim(self, cost: Float[np.ndarray, "columns"]) -> None:
+        """Change the objective."""
+        self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
 
     def solve(self) -> Solution:
         """Solve from the last basis."""
@@ -124,7 +132,7 @@ class LinearModel:
             _, exists, ray = self._solver.getDualRay()
             if exists:
                 duals = np.array(ray, dtype=np.float64)
-        return Solution(False, np.full(self._width, np.nan), duals)
+        return Solution(False, np.full(self._solver.getNumCol(), np.nan), duals)
 
 
 def _sparse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,15 +30,44 @@ class Pieces:
         Output group (position among those with targets) of each inequality.
     groups
         Number of output groups with targets.
+    eta, place
+        Thresholds of the targets that can stand, and the group (position) of each.
     """
 
     weights: Float[np.ndarray, "pieces columns"]
     steps: tuple[Steps, ...]
     owner: Int[np.ndarray, "pieces"]
     groups: int
+    eta: Float[np.ndarray, "certificates counted"]
+    place: Int[np.ndarray, "counted"]
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def within(self, stop: Int[np.ndarray, "pieces"]) -> Pieces:
+        """Return the inequalities with the counts that hold where each is fed less than its left end ``stop``.
+
+        The left ends stay the same. With one certificate per output nothing changes. With several, an output that
+        one of them holds up throughout stands in the eyes of the others as well.
+        """
+        if len(self.eta) == 1:
+            return self
+        last = np.array([s.thresholds[max(int(at) - 1, 0)] for s, at in zip(self.steps, stop, strict=True)])
+        held = np.any(self.eta > last.reshape(len(self.eta), -1)[:, self.place], axis=0)
+        steps: list[Steps] = []
+        for piece, known in enumerate(self.steps):
+            certificate, group = divmod(piece, self.groups)
+            own = np.sort(np.where(held, np.inf, self.eta[certificate])[self.place == group])
+            left = len(own) - np.searchsorted(own, known.thresholds, side="right")
+            steps.append(Steps(known.thresholds, left.astype(np.float64)))
+        return replace(self, steps=tuple(steps))
+
+    def standing(self, feeds: Float[np.ndarray, "pieces"]) -> Float[np.ndarray, "groups"]:
+        """Return how many targets of each group stand at given feeds, to floating-point accuracy."""
+        if len(self.eta) == 1:
+            return np.array([float(s.at(feed)) for s, feed in zip(self.steps, feeds, strict=True)])
+        stands = np.any(self.eta > feeds.reshape(len(self.eta), -1)[:, self.place], axis=0)
+        return np.bincount(self.place, stands, self.groups).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -161,7 +190,7 @@ class Problem:
         present = self._present
         steps = [step_function(part) for row in eta for part in split_by_group(row, self._place, len(present))]
         weights = self.weights[:, present].reshape(len(steps), self.columns)
-        return Pieces(weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present))
+        return Pieces(weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present), eta, self._place)
 
 
 def _numbers(field: str, values: Numbers, infinite: bool = False) -> Float[np.ndarray, "..."]:

@@ -8,8 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .dual import Cell, DualPoint
+from .tighten import Ceiling
 
-__all__ = ["Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "children"]
+__all__ = ["Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "Tighten", "children"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,15 @@ class SplitSpending:
     above: Node
 
 
-Node = Leaf | SplitFeed | SplitSpending
+@dataclass(frozen=True, eq=False)
+class Tighten:
+    """A cell made smaller without loss: ceilings that hold throughout it."""
+
+    ceilings: tuple[Ceiling, ...]
+    child: Node
+
+
+Node = Leaf | SplitFeed | SplitSpending | Tighten
 
 
 @dataclass(frozen=True, eq=False)

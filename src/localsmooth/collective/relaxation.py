@@ -7,7 +7,8 @@ The number of outputs does not enter: a group of ten million outputs is one vari
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -16,19 +17,12 @@ from .dual import Cell, DualPoint
 from .linear_program import LinearModel, Solution
 from .minorant import Minorant
 from .problem import Pieces
-from .region import Region
+from .setting import Setting
 
-__all__ = ["Line", "LinePool", "Relaxed", "solve_relaxation"]
+__all__ = ["Line", "Relaxation", "Relaxed"]
 
 Line = tuple[int, float, float]
 """Inequality, intercept, slope: the owner's count is at least intercept + slope · (feed)."""
-
-
-@dataclass(eq=False)
-class LinePool:
-    """Lines that held with some weight at the last solution, to start the next one from."""
-
-    lines: list[Line] = field(default_factory=list[Line])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +33,8 @@ class Relaxed:
     ----------
     feasible
         False where the solver says that the cell is empty (``point`` then carries the ray that may prove it).
-    spending, feeds
-        The relaxed attack, and what it feeds each inequality.
+    spending, feeds, counts
+        The relaxed attack, what it feeds each inequality, and what each group counts.
     value
         The solver's own value: a guide, never a certificate.
     point
@@ -52,190 +46,200 @@ class Relaxed:
     feasible: bool
     spending: Float[np.ndarray, "columns"]
     feeds: Float[np.ndarray, "pieces"]
+    counts: Float[np.ndarray, "groups"]
     value: float
     point: DualPoint
     lines: tuple[Line, ...]
 
 
-class _Scaled:
-    """Index maps and scales between the problem and the program."""
+class Relaxation:
+    """The relaxations of one budget, over any of its cells."""
 
-    def __init__(self, pieces: Pieces, region: Region, cell: Cell) -> None:
-        self.pieces, self.region, self.cell = pieces, region, cell
-        free = np.isfinite(cell.upper) & (cell.upper > 0)
+    def __init__(self, setting: Setting) -> None:
+        pieces, region, root = setting.pieces, setting.region, setting.cell
+        self._pieces, self._region = pieces, region
         # What an unbounded column feeds is lost anyway: its inequalities count nothing, in the bound too.
-        self.columns = np.flatnonzero(free)
-        roofs = np.array([cell.roof(piece, steps) for piece, steps in enumerate(pieces.steps)])
-        bounded = np.isfinite(roofs) & np.isfinite(cell.ceiling) & (roofs > 0) & (cell.ceiling > 0)
-        self.live = np.flatnonzero(bounded & ((cell.stop - cell.start > 1) | (cell.start > 0) | self._closed()))
-        self.owners = np.unique(pieces.owner[self.live])
-        self.place = np.full(pieces.groups, -1)
-        self.place[self.owners] = np.arange(len(self.owners))
-        self.roofs, self.feed_scale = roofs, np.where(self.cell.ceiling > 0, cell.ceiling, 1.0)
-        self.count_scale = np.ones(pieces.groups)
-        for piece, owner in enumerate(pieces.owner):
-            self.count_scale[owner] = max(self.count_scale[owner], float(pieces.steps[piece].counts[0]))
-        self.total = float(self.count_scale[self.owners].sum()) or 1.0
+        self._columns = np.flatnonzero(np.isfinite(root.upper) & (root.upper > 0))
+        self._live = np.flatnonzero(np.isfinite(root.ceiling) & (root.stop > 1))
+        self._owners = np.unique(pieces.owner[self._live])
+        self._place = np.full(pieces.groups, -1)
+        self._place[self._owners] = np.arange(len(self._owners))
+        self._at = {int(piece): position for position, piece in enumerate(self._live)}
+        self._feed_scale = np.where((root.ceiling > 0) & np.isfinite(root.ceiling), root.ceiling, 1.0)
+        self._count_scale = np.ones(pieces.groups)
+        for steps, owner in zip(pieces.steps, pieces.owner, strict=True):
+            self._count_scale[owner] = max(self._count_scale[owner], float(steps.counts[0]))
+        self._total = float(self._count_scale[self._owners].sum()) or 1.0
+        owned = np.isin(pieces.owner, self._owners)
+        owned[self._live] = False
+        self._held = [int(piece) for piece in np.flatnonzero(owned)]
+        self._model = LinearModel() if len(self._live) else None
+        self._prepare(setting)
 
-    def _closed(self) -> np.ndarray:
-        lengths = np.array([len(steps) for steps in self.pieces.steps])
-        thresholds = np.array(
-            [
-                float(steps.thresholds[min(int(stop), len(steps) - 1)])
-                for steps, stop in zip(self.pieces.steps, self.cell.stop, strict=True)
-            ]
-        )
-        return (self.cell.stop < lengths) & (thresholds < self.cell.ceiling)
-
-    def floor(self, piece: int) -> float:
-        """Return the least count that inequality ``piece`` alone leaves in this cell."""
-        return float(self.pieces.steps[piece].counts[max(int(self.cell.stop[piece]) - 1, 0)])
-
-    def held(self) -> list[int]:
-        """Return the inequalities without a feed variable whose group has one through another certificate."""
-        owned = np.isin(self.pieces.owner, self.owners)
-        owned[self.live] = False
-        return [int(piece) for piece in np.flatnonzero(owned)]
-
-    def model(self) -> LinearModel:
-        pieces, region, cell = self.pieces, self.region, self.cell
-        n, p, g = len(self.columns), len(self.live), len(self.owners)
-        scale = cell.upper[self.columns]
-        lower = np.concatenate([cell.lower[self.columns] / scale, np.zeros(p + g)])
-        upper = np.concatenate([np.ones(n), np.ones(p), np.full(g, np.inf)])
-        for position, piece in enumerate(self.live):
-            low = pieces.steps[piece].thresholds[int(cell.start[piece])]
-            lower[n + position] = min(low, self.roofs[piece]) / self.feed_scale[piece]
-            upper[n + position] = self.roofs[piece] / self.feed_scale[piece]
+    def _prepare(self, setting: Setting) -> None:
+        """Lay out what all cells have in common: links, threat rows and cost."""
+        pieces, region = setting.pieces, setting.region
+        n, p, g = len(self._columns), len(self._live), len(self._owners)
+        self._scale = setting.cell.upper[self._columns]
         weights = np.pad(pieces.weights, ((0, 0), (0, len(region.upper) - region.real)))
         links = np.zeros((p, n + p + g))
-        links[:, :n] = -weights[np.ix_(self.live, self.columns)] * scale / self.feed_scale[self.live][:, None]
+        links[:, :n] = -weights[np.ix_(self._live, self._columns)] * self._scale / self._feed_scale[self._live][:, None]
         links[np.arange(p), n + np.arange(p)] = 1.0
         threat = np.zeros((len(region.limits), n + p + g))
-        threat[:, :n] = region.rows[:, self.columns] * scale
-        self.row_scale = np.where(region.limits > 0, region.limits, np.abs(threat).max(axis=1, initial=0.0))
-        self.row_scale[self.row_scale == 0] = 1.0
-        cost = np.concatenate([np.zeros(n + p), self.count_scale[self.owners] / self.total])
-        return LinearModel(
-            cost,
+        threat[:, :n] = region.rows[:, self._columns] * self._scale
+        row_scale = np.where(region.limits > 0, region.limits, np.abs(threat).max(axis=1, initial=0.0))
+        self._row_scale = np.where(row_scale > 0, row_scale, 1.0)
+        self._rows = np.concatenate([links, threat / self._row_scale[:, None]])
+        self._row_lower = np.concatenate([np.zeros(p), np.full(len(threat), -np.inf)])
+        self._row_upper = np.concatenate([np.zeros(p), region.limits / self._row_scale])
+        self._cost = np.concatenate([np.zeros(n + p), self._count_scale[self._owners] / self._total])
+
+    def solve(
+        self,
+        pieces: Pieces,
+        cell: Cell,
+        minorant: Minorant,
+        known: Sequence[Line] = (),
+        guess: Float[np.ndarray, "pieces"] | None = None,
+        slack: float = 0.0,
+        rounds: int = 200,
+    ) -> Relaxed:
+        """Minimise the sum of the groups' minorants over a cell.
+
+        Parameters
+        ----------
+        pieces
+            The inequalities with the step functions that hold in this cell.
+        cell
+            The part of the adversary's set.
+        minorant
+            The convex functions.
+        known
+            Lines that hold in this cell already.
+        guess
+            Feeds at which to draw one line each before the first solve; the middle of the cell by default.
+        slack
+            Violation, in targets, below which no line is added (besides a billionth of a group's count).
+        rounds
+            Most rounds of adding lines.
+        """
+        if self._model is None:
+            return self._constant(pieces, cell)
+        n, p = len(self._columns), len(self._live)
+        start, stop = cell.start[self._live], cell.stop[self._live]
+        steps = [pieces.steps[piece] for piece in self._live]
+        low = np.array([float(s.thresholds[at]) for s, at in zip(steps, start, strict=True)])
+        roof = np.array([cell.roof(int(piece), s) for piece, s in zip(self._live, steps, strict=True)])
+        low = np.minimum(low, roof)
+        lines = [line for line in known if line[0] in self._at]
+        lines.extend((piece, _floor(pieces, cell, piece), 0.0) for piece in self._held)
+        first = 0.5 * (low + roof) if guess is None else np.clip(guess[self._live], low, roof)
+        lines.extend(
+            (int(piece), *minorant.line(s, int(a), int(z), float(feed)))
+            for piece, s, a, z, feed in zip(self._live, steps, start, stop, first, strict=True)
+        )
+        self._load(cell, low, roof, lines)
+        scales = self._feed_scale[self._live]
+        owner = self._place[pieces.owner[self._live]]
+        sizes = self._count_scale[pieces.owner[self._live]]
+        solution = self._model.solve()
+        for _ in range(rounds):
+            if not solution.feasible:
+                break
+            feeds = np.clip(solution.columns[n : n + p] * scales, low, roof)
+            counts = solution.columns[n + p :][owner] * sizes
+            fresh: list[Line] = []
+            for position, piece in enumerate(self._live):
+                feed = float(feeds[position])
+                line = minorant.line(steps[position], int(start[position]), int(stop[position]), feed)
+                if line[0] + line[1] * feed > counts[position] + 1e-9 * sizes[position] + slack:
+                    fresh.append((int(piece), *line))
+            if not fresh:
+                break
+            lines.extend(fresh)
+            self._model.add_rows(*self._line_rows(fresh))
+            solution = self._model.solve()
+        return self._result(pieces, cell, solution, lines)
+
+    def _constant(self, pieces: Pieces, cell: Cell) -> Relaxed:
+        spending = cell.lower.copy()
+        feeds = pieces.weights @ spending[: self._region.real]
+        counts = self._constants(pieces, cell)
+        idle = DualPoint.idle(pieces, self._region, cell)
+        return Relaxed(True, spending, feeds, counts, float(counts.sum()), idle, ())
+
+    def _constants(self, pieces: Pieces, cell: Cell) -> Float[np.ndarray, "groups"]:
+        counts = np.zeros(pieces.groups)
+        for piece, owner in enumerate(pieces.owner):
+            counts[owner] = max(counts[owner], _floor(pieces, cell, piece))
+        return counts
+
+    def _load(
+        self, cell: Cell, low: Float[np.ndarray, "live"], roof: Float[np.ndarray, "live"], lines: list[Line]
+    ) -> None:
+        assert self._model is not None
+        g, scales = len(self._owners), self._feed_scale[self._live]
+        lower = np.concatenate([cell.lower[self._columns] / self._scale, low / scales, np.zeros(g)])
+        upper = np.concatenate([cell.upper[self._columns] / self._scale, roof / scales, np.full(g, np.inf)])
+        matrix, intercepts = self._line_rows(lines)
+        self._model.load(
+            self._cost,
             lower,
             upper,
-            np.concatenate([links, threat / self.row_scale[:, None]]),
-            np.concatenate([np.zeros(p), np.full(len(threat), -np.inf)]),
-            np.concatenate([np.zeros(p), region.limits / self.row_scale]),
+            np.concatenate([self._rows, matrix]),
+            np.concatenate([self._row_lower, intercepts]),
+            np.concatenate([self._row_upper, np.full(len(lines), np.inf)]),
         )
 
-    def rows(self, lines: list[Line]) -> tuple[Float[np.ndarray, "lines columns"], Float[np.ndarray, "lines"]]:
-        n, p, g = len(self.columns), len(self.live), len(self.owners)
+    def _line_rows(self, lines: list[Line]) -> tuple[Float[np.ndarray, "lines columns"], Float[np.ndarray, "lines"]]:
+        n, p, g = len(self._columns), len(self._live), len(self._owners)
         matrix, lower = np.zeros((len(lines), n + p + g)), np.zeros(len(lines))
-        at = {int(piece): position for position, piece in enumerate(self.live)}
         for row, (piece, intercept, slope) in enumerate(lines):
-            owner = int(self.pieces.owner[piece])
+            owner = int(self._pieces.owner[piece])
             if slope != 0.0:
-                matrix[row, n + at[piece]] = -slope * self.feed_scale[piece] / self.count_scale[owner]
-            matrix[row, n + p + self.place[owner]] = 1.0
-            lower[row] = intercept / self.count_scale[owner]
+                matrix[row, n + self._at[piece]] = -slope * self._feed_scale[piece] / self._count_scale[owner]
+            matrix[row, n + p + self._place[owner]] = 1.0
+            lower[row] = intercept / self._count_scale[owner]
         return matrix, lower
 
-    def point(self, solution: Solution, lines: list[Line]) -> DualPoint:
-        pieces, region = self.pieces, self.region
-        p = len(self.live)
-        duals = solution.duals * self.total
+    def _result(self, pieces: Pieces, cell: Cell, solution: Solution, lines: list[Line]) -> Relaxed:
+        n, p, rows = len(self._columns), len(self._live), len(self._region.limits)
+        duals = solution.duals * self._total
         slopes, shares = np.zeros(len(pieces)), np.zeros(len(pieces))
-        slopes[self.live] = duals[:p] / self.feed_scale[self.live]
-        multipliers = np.maximum(0.0, -duals[p : p + len(region.limits)] / self.row_scale)
-        for (piece, _, _), weight in zip(lines, duals[p + len(region.limits) :], strict=True):
-            shares[piece] += max(0.0, weight) / self.count_scale[pieces.owner[piece]]
-        return DualPoint(slopes, _normalised(self, shares), multipliers)
+        slopes[self._live] = duals[:p] / self._feed_scale[self._live]
+        multipliers = np.maximum(0.0, -duals[p : p + rows] / self._row_scale)
+        weights = duals[p + rows :]
+        for (piece, _, _), weight in zip(lines, weights, strict=True):
+            shares[piece] += max(0.0, float(weight)) / self._count_scale[pieces.owner[piece]]
+        spending = cell.lower.copy()
+        if not solution.feasible:
+            point = DualPoint(slopes, np.zeros(len(pieces)), multipliers)
+            nothing = np.full(len(pieces), np.nan)
+            return Relaxed(False, spending, nothing, np.full(pieces.groups, np.nan), np.inf, point, ())
+        point = DualPoint(slopes, _normalised(pieces, cell, shares), multipliers)
+        spending[self._columns] = solution.columns[:n] * self._scale
+        spending = np.clip(spending, cell.lower, np.where(np.isfinite(cell.upper), cell.upper, cell.lower))
+        counts = self._constants(pieces, cell)
+        counts[self._owners] = solution.columns[n + p :] * self._count_scale[self._owners]
+        binding = tuple(line for line, weight in zip(lines, weights, strict=True) if weight > 1e-9 * self._total)
+        feeds = pieces.weights @ spending[: self._region.real]
+        return Relaxed(True, spending, feeds, counts, float(counts.sum()), point, binding)
 
 
-def _normalised(scaled: _Scaled, shares: Float[np.ndarray, "pieces"]) -> Float[np.ndarray, "pieces"]:
+def _floor(pieces: Pieces, cell: Cell, piece: int) -> float:
+    """Return the least count that an inequality alone leaves in a cell."""
+    return float(pieces.steps[piece].counts[max(int(cell.stop[piece]) - 1, 0)])
+
+
+def _normalised(pieces: Pieces, cell: Cell, shares: Float[np.ndarray, "pieces"]) -> Float[np.ndarray, "pieces"]:
     """Make the shares of each group sum to one, and to a little less where several hold some."""
-    pieces = scaled.pieces
-    result = np.zeros(len(shares))
-    for owner in range(pieces.groups):
-        own = np.flatnonzero(pieces.owner == owner)
-        total, holders = shares[own].sum(), np.count_nonzero(shares[own])
-        if holders == 0:
-            # No line binds: the group counts what its strongest certificate leaves.
-            result[max(own, key=lambda piece: scaled.floor(int(piece)))] = 1.0
-        elif holders == 1:
-            result[own] = shares[own] > 0
-        else:
-            result[own] = shares[own] / total * (1 - 1e-14)
+    totals = np.bincount(pieces.owner, shares, pieces.groups)
+    holders = np.bincount(pieces.owner, shares > 0, pieces.groups)
+    result = np.where(holders[pieces.owner] == 1, shares > 0, 0.0)
+    several = holders[pieces.owner] > 1
+    result[several] = shares[several] / totals[pieces.owner][several] * (1 - 1e-14)
+    for owner in np.flatnonzero(holders == 0):
+        # No line binds: the group counts what its strongest certificate leaves.
+        result[max(np.flatnonzero(pieces.owner == owner), key=lambda piece: _floor(pieces, cell, int(piece)))] = 1.0
     return result
 
-
-def solve_relaxation(
-    pieces: Pieces,
-    region: Region,
-    cell: Cell,
-    minorant: Minorant,
-    pool: LinePool,
-    rounds: int = 200,
-    tolerance: float = 1e-9,
-) -> Relaxed:
-    """Minimise the sum of the groups' minorants over a cell.
-
-    Parameters
-    ----------
-    pool
-        Lines valid in this cell to begin with; replaced by the ones that bind at the solution.
-    rounds
-        Most rounds of adding violated lines.
-    tolerance
-        Violation, as a share of a group's count, below which no line is added.
-    """
-    scaled = _Scaled(pieces, region, cell)
-    n, p = len(scaled.columns), len(scaled.live)
-    spending = cell.lower.copy()
-    if p == 0:
-        return Relaxed(
-            True, spending, pieces.weights @ spending[: region.real], 0.0, DualPoint.idle(pieces, region, cell), ()
-        )
-    model = scaled.model()
-    alive = {int(piece) for piece in scaled.live}
-    lines = [line for line in pool.lines if line[0] in alive]
-    covered = {line[0] for line in lines}
-    # A certificate that this cell cannot wear down holds its share of the group up whatever is spent.
-    lines.extend((piece, scaled.floor(piece), 0.0) for piece in scaled.held())
-    for piece in alive - covered:
-        low = float(pieces.steps[piece].thresholds[int(cell.start[piece])])
-        middle = 0.5 * (low + float(scaled.roofs[piece]))
-        lines.append(
-            (piece, *minorant.line(pieces.steps[piece], int(cell.start[piece]), int(cell.stop[piece]), middle))
-        )
-    model.add_rows(*scaled.rows(lines))
-    solution = model.solve()
-    for _ in range(rounds):
-        if not solution.feasible:
-            break
-        fresh: list[Line] = []
-        for position, piece in enumerate(int(value) for value in scaled.live):
-            owner = int(pieces.owner[piece])
-            low, roof = pieces.steps[piece].thresholds[int(cell.start[piece])], scaled.roofs[piece]
-            feed = float(np.clip(solution.columns[n + position] * scaled.feed_scale[piece], low, roof))
-            count = float(solution.columns[n + p + scaled.place[owner]]) * scaled.count_scale[owner]
-            start, stop = int(cell.start[piece]), int(cell.stop[piece])
-            intercept, slope = minorant.line(pieces.steps[piece], start, stop, feed)
-            if intercept + slope * feed > count + tolerance * scaled.count_scale[owner]:
-                fresh.append((piece, intercept, slope))
-        if not fresh:
-            break
-        lines.extend(fresh)
-        model.add_rows(*scaled.rows(fresh))
-        solution = model.solve()
-    point = scaled.point(solution, lines)
-    if not solution.feasible:
-        nothing = np.full(len(pieces), np.nan)
-        return Relaxed(False, spending, nothing, np.inf, point, ())
-    spending[scaled.columns] = np.clip(solution.columns[:n], 0.0, 1.0) * cell.upper[scaled.columns]
-    spending = np.clip(spending, cell.lower, cell.upper)
-    duals = solution.duals[p + len(region.limits) :]
-    binding = tuple(line for line, weight in zip(lines, duals, strict=True) if weight > 1e-12)
-    value = float(solution.columns[n + p :] @ scaled.count_scale[scaled.owners])
-    value += sum(
-        max(scaled.floor(int(piece)) for piece in np.flatnonzero(pieces.owner == owner))
-        for owner in np.setdiff1d(np.arange(pieces.groups), scaled.owners)
-    )
-    return Relaxed(True, spending, pieces.weights @ spending[: region.real], value, point, binding)

@@ -48,7 +48,7 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     """
     budgets = problem.constraints.budgets
     bound = Envelope() if bound is None else bound
-    deadline = None if bound.time_limit is None else time.perf_counter() + bound.time_limit
+    deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
     drafts = _drafts(problem, bound.worker(problem), deadline)
     _share(drafts, budgets)
     answers = [_finish(problem, draft) for draft in drafts]

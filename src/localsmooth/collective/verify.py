@@ -13,8 +13,9 @@ from .answer import Answer
 from .attack import survivors
 from .dual import Cell, evaluate_exactly, root_cell
 from .problem import Pieces, Problem
-from .proof import Leaf, Node, Proof, SplitFeed, children
+from .proof import Leaf, Node, Proof, SplitFeed, Tighten, children
 from .region import Region, region_at
+from .tighten import ceiling_exactly, lowered
 
 __all__ = ["CertificateError", "prove", "verify"]
 
@@ -56,7 +57,7 @@ def prove(problem: Problem, proof: Proof) -> Fraction:
     region = region_at(problem.constraints, proof.index)
     _check_ceilings(problem, region, proof)
     pieces = problem.pieces_under(proof.ceilings)
-    return _prove_node(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
+    return _prove_tree(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
 
 
 def _check_ceilings(problem: Problem, region: Region, proof: Proof) -> None:
@@ -85,18 +86,39 @@ def _check_ceilings(problem: Problem, region: Region, proof: Proof) -> None:
             raise CertificateError("an inequality's ceiling is not proven")
 
 
-def _prove_node(pieces: Pieces, region: Region, cell: Cell, node: Node) -> Fraction:
-    if isinstance(node, Leaf):
-        values = [
-            value for point in node.points if (value := evaluate_exactly(pieces, region, cell, point)) is not None
-        ]
-        if not values:
-            raise CertificateError("a leaf of the proof proves nothing")
-        return max(values)
-    if isinstance(node, SplitFeed):
-        if not cell.start[node.piece] < node.at < cell.stop[node.piece]:
-            raise CertificateError("a split of the proof lies outside of its cell")
-    elif not region.integer[node.column]:
-        raise CertificateError("a split of the proof cuts a column that is not integer")
-    below, above = children(cell, node)
-    return min(_prove_node(pieces, region, below, node.below), _prove_node(pieces, region, above, node.above))
+def _prove_tree(pieces: Pieces, region: Region, root: Cell, tree: Node) -> Fraction:
+    """Return the least of what the leaves show; a tree may be deep, so it is walked without recursion."""
+    least: Fraction | None = None
+    waiting: list[tuple[Cell, Node]] = [(root, tree)]
+    while waiting:
+        cell, node = waiting.pop()
+        if bool(np.any(cell.stop <= cell.start)) or bool(np.any(cell.lower > cell.upper)):
+            continue  # an empty cell holds no attack
+        if isinstance(node, Leaf):
+            value = _prove_leaf(pieces.within(cell.stop), region, cell, node)
+            least = value if least is None else min(least, value)
+        elif isinstance(node, Tighten):
+            for ceiling in node.ceilings:
+                shown = ceiling_exactly(pieces, region, cell, ceiling)
+                if shown is None or math.isnan(ceiling.value) or shown > Fraction(ceiling.value):
+                    raise CertificateError("a ceiling of the proof is not proven")
+            waiting.append((lowered(pieces, cell, node.ceilings), node.child))
+        else:
+            if isinstance(node, SplitFeed):
+                if not cell.start[node.piece] < node.at < cell.stop[node.piece]:
+                    raise CertificateError("a split of the proof lies outside of its cell")
+            elif not region.integer[node.column]:
+                raise CertificateError("a split of the proof cuts a column that is not integer")
+            below, above = children(cell, node)
+            waiting.extend([(below, node.below), (above, node.above)])
+    if least is None:
+        raise CertificateError("the proof leaves no attack at all, not even none")
+    return least
+
+
+def _prove_leaf(pieces: Pieces, region: Region, cell: Cell, leaf: Leaf) -> Fraction:
+    proven = [evaluate_exactly(pieces, region, cell, point) for point in leaf.points]
+    values = [value for value in proven if value is not None]
+    if not values:
+        raise CertificateError("a leaf of the proof proves nothing")
+    return max(values)

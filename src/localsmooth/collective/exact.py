@@ -1,0 +1,61 @@
+"""The optimum, by branch and bound, or as close to it as the gap and the time allow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import InvalidInputError
+from .answer import Status
+from .arrays import Number
+from .bound import Bound, Outcome, Worker
+from .problem import Problem
+from .search import Search
+from .setting import Setting
+
+__all__ = ["Exact"]
+
+
+@dataclass(frozen=True)
+class Exact(Bound):
+    """Branch and bound from the envelope's root; whenever it stops, its bound is proven.
+
+    Parameters
+    ----------
+    gap
+        Targets by which the certified count may fall short of the best attack found; 0 asks for the optimum.
+    time_limit
+        Seconds for all budgets together, None for no limit.
+    """
+
+    gap: Number = 0
+    time_limit: Number | None = 60.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.gap) and self.gap >= 0):
+            raise InvalidInputError("gap", f"is {self.gap}", "give a number of targets ≥ 0")
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise InvalidInputError("time_limit", f"is {self.time_limit}", "give seconds ≥ 0, or None")
+
+    def worker(self, problem: Problem) -> Worker:
+        """Return a worker."""
+        return _ExactWorker(float(self.gap))
+
+
+class _ExactWorker(Worker):
+    def __init__(self, gap: float) -> None:
+        self._gap = gap
+        self._last: list[Float[np.ndarray, "columns"]] = []
+
+    def solve(self, setting: Setting, deadline: float | None) -> Outcome:
+        search = Search(setting, self._gap, deadline, self._last)
+        search.run()
+        self._last = [search.attack]
+        if search.settled:
+            status = Status.WITHIN_GAP
+        else:
+            status = Status.TIED if search.stuck and not search.open else Status.TIME_LIMIT
+        return Outcome(min(search.lower, search.upper), search.proof(), [search.attack], search.prices, status)

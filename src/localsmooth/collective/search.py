@@ -1,0 +1,289 @@
+"""Branch and bound over what each inequality is fed (Falk and Soland 1969), with ceilings carried along.
+
+Every node is a cell of the adversary's set. Its relaxation is the convex envelope over the cell; its bound is what the
+relaxation's dual numbers prove. Splitting at the relaxed attack closes the gap between a group's step function and its
+envelope there; every split also lowers what all other inequalities can still be fed, which shortens their intervals.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from .adversary import Adversary
+from .attack import estimates, fit, survivors
+from .dual import Cell, DualPoint, evaluate
+from .minorant import EnvelopeLines
+from .problem import Pieces
+from .proof import Leaf, Node, SplitFeed, SplitSpending, Tighten, children
+from .relaxation import Relaxation, Relaxed
+from .setting import Setting
+from .tighten import Tightener, lowered
+
+__all__ = ["Search"]
+
+
+@dataclass(eq=False)
+class _Slot:
+    """A place in the proof tree: a leaf until it is split."""
+
+    point: DualPoint
+    node: SplitFeed | SplitSpending | Tighten | None = None
+    parts: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class _Open:
+    """A cell that still has to be split."""
+
+    slot: int
+    cell: Cell
+    pieces: Pieces
+    bound: float
+    relaxed: Relaxed
+    witnesses: np.ndarray
+
+
+class Search:
+    """One budget's search.
+
+    Parameters
+    ----------
+    setting
+        The budget.
+    gap
+        Targets by which the certified count may fall short of the best attack found.
+    deadline
+        Value of ``time.perf_counter`` at which to stop.
+    known
+        Attacks worth trying first.
+    """
+
+    def __init__(
+        self, setting: Setting, gap: float, deadline: float | None, known: list[Float[np.ndarray, "columns"]]
+    ) -> None:
+        self._setting, self._gap, self._deadline = setting, gap, deadline
+        self._relaxation, self._minorant = Relaxation(setting), EnvelopeLines()
+        self._tightener, self._adversary = Tightener(setting), Adversary(setting)
+        self._slots: list[_Slot] = []
+        self._queue: list[tuple[float, int, _Open]] = []
+        self._closed = math.inf
+        self.stuck = False
+        self.nodes = 0
+        self.attack = np.zeros(setting.region.real)
+        self.upper = survivors(setting.problem, self.attack)
+        self.prices = np.zeros(len(setting.region.limits))
+        self._known = known
+
+    @property
+    def lower(self) -> float:
+        """The bound proven so far."""
+        return min(self._closed, self._queue[0][0] if self._queue else math.inf)
+
+    @property
+    def open(self) -> int:
+        """Number of cells that wait to be split."""
+        return len(self._queue)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the gap that was asked for is reached."""
+        return self._good(self.lower)
+
+    def _good(self, bound: float) -> bool:
+        return math.ceil(min(bound, self.upper)) >= self.upper - self._gap
+
+    def run(self) -> None:
+        """Search until the gap is closed, the time is up, or nothing is left to split."""
+        self._root()
+        while self._queue and not self.settled:
+            if self._deadline is not None and time.perf_counter() > self._deadline:
+                return
+            self._split(heapq.heappop(self._queue)[2])
+
+    def proof(self) -> Node:
+        """Return the proof tree of `lower`."""
+        built: list[Node | None] = [None] * len(self._slots)
+        for index in range(len(self._slots) - 1, -1, -1):
+            slot = self._slots[index]
+            parts = [part for child in slot.parts if (part := built[child]) is not None]
+            match slot.node:
+                case None:
+                    built[index] = Leaf((slot.point,))
+                case Tighten():
+                    built[index] = replace(slot.node, child=parts[0])
+                case _:
+                    built[index] = replace(slot.node, below=parts[0], above=parts[1])
+        root = built[0]
+        assert root is not None
+        return root
+
+    def _root(self) -> None:
+        setting = self._setting
+        idle = DualPoint.idle(setting.pieces, setting.region, setting.cell)
+        naive = evaluate(setting.pieces, setting.region, setting.cell, idle)
+        self._slots.append(_Slot(idle))
+        relaxed = self._relaxation.solve(setting.pieces, setting.cell, self._minorant)
+        self.prices = relaxed.point.multipliers
+        bound = evaluate(setting.pieces, setting.region, setting.cell, relaxed.point)
+        if bound > naive:
+            self._slots[0].point = relaxed.point
+        starts = [relaxed.spending[: setting.region.real], *self._known]
+        self._try(self._adversary.search(starts))
+        for start in starts:
+            self._try(start)
+        witnesses = self._tightener.unknown
+        self._keep(_Open(0, setting.cell, setting.pieces, max(bound, naive), relaxed, witnesses))
+
+    def _keep(self, node: _Open) -> None:
+        """Queue a node, or close it where its bound is good enough."""
+        if self._good(node.bound) or not node.relaxed.feasible:
+            self._closed = min(self._closed, node.bound)
+            self.stuck |= not self._good(node.bound)
+        else:
+            heapq.heappush(self._queue, (node.bound, node.slot, node))
+
+    def _try(self, spending: Float[np.ndarray, "columns"]) -> None:
+        setting = self._setting
+        if estimates(setting, spending[None])[0] >= self.upper:
+            return
+        fitted = fit(setting, spending)
+        if fitted is not None:
+            left = survivors(setting.problem, fitted)
+            if left < self.upper:
+                self.upper, self.attack = left, fitted
+
+    def _split(self, node: _Open) -> None:
+        branch = self._branch(node)
+        if branch is None:
+            # Nothing to split: bound and attack differ by what floating point cannot tell apart.
+            self._closed, self.stuck = min(self._closed, node.bound), True
+            return
+        slot = self._slots[node.slot]
+        first = len(self._slots)
+        slot.node, slot.parts = branch, (first, first + 1)
+        self._slots.extend([_Slot(slot.point), _Slot(slot.point)])
+        for offset, cell in enumerate(children(node.cell, branch)):
+            self.nodes += 1
+            self._child(node, first + offset, cell)
+
+    def _child(self, parent: _Open, slot: int, cell: Cell) -> None:
+        if bool(np.any(cell.stop <= cell.start)) or bool(np.any(cell.lower > cell.upper)):
+            return
+        pieces = self._setting.pieces.within(cell.stop)
+        node = self._relax(parent, slot, cell, pieces, parent.relaxed, parent.bound)
+        if node is None:
+            return
+        if not self._good(node.bound) and node.relaxed.feasible:
+            gaps = self._gaps(node)[pieces.owner]
+            chosen = np.flatnonzero(gaps > 0.02 * max(float(gaps.sum()), 1e-9))
+            ceilings, node.witnesses = self._tightener.tighten(pieces, cell, chosen, node.witnesses)
+            smaller = lowered(pieces, cell, ceilings)
+            if ceilings and bool(np.any(smaller.stop < cell.stop)):
+                inner = len(self._slots)
+                self._slots[slot].node = Tighten(ceilings, Leaf(()))
+                self._slots[slot].parts = (inner,)
+                self._slots.append(_Slot(self._slots[slot].point))
+                if bool(np.any(smaller.stop <= smaller.start)):
+                    return
+                pieces = self._setting.pieces.within(smaller.stop)
+                tighter = self._relax(node, inner, smaller, pieces, node.relaxed, node.bound)
+                if tighter is None:
+                    return
+                node = tighter
+        self._explore(node)
+        self._keep(node)
+
+    def _relax(
+        self, parent: _Open, slot: int, cell: Cell, pieces: Pieces, known: Relaxed, bound: float
+    ) -> _Open | None:
+        """Bound a cell; None where its dual numbers prove that it is empty."""
+        setting = self._setting
+        slack = 0.02 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
+        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.feeds, slack)
+        point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
+        proven = evaluate(pieces, setting.region, cell, point)
+        if proven > bound:
+            self._slots[slot].point, bound = point, proven
+        if not relaxed.feasible and proven > setting.problem.outputs:
+            return None
+        return _Open(slot, cell, pieces, bound, relaxed, parent.witnesses)
+
+    def _ray(self, pieces: Pieces, cell: Cell, ray: DualPoint) -> DualPoint:
+        """Scale a dual ray until it proves more targets than there are, if it proves anything."""
+        shown = evaluate(pieces, self._setting.region, cell, ray)
+        if not (0 < shown < math.inf):
+            return ray
+        factor = 2.0 * (self._setting.problem.outputs + 1) / shown
+        return DualPoint(ray.slopes * factor, ray.shares, ray.multipliers * factor)
+
+    def _explore(self, node: _Open) -> None:
+        """Look for an attack near the relaxed one."""
+        if not node.relaxed.feasible:
+            return
+        spending = node.relaxed.spending[: self._setting.region.real]
+        self._try(spending)
+        rounds = 4 if self.nodes % 16 == 0 else 0
+        if rounds:
+            self._try(self._adversary.improve(spending, rounds))
+        if float(self._gaps(node).sum()) < 1.0 or self.nodes % 64 == 0:
+            steps = self._setting.pieces.steps
+            demands = np.array(
+                [
+                    float(s.thresholds[max(s.reached(float(feed) * (1 + 1e-9)), 1) - 1])
+                    for s, feed in zip(steps, node.relaxed.feeds, strict=True)
+                ]
+            )
+            cheapest = self._adversary.reach(demands)
+            if cheapest is not None:
+                self._try(cheapest)
+
+    def _gaps(self, node: _Open) -> Float[np.ndarray, "groups"]:
+        """Return by how much each group's count lies above its envelope at the relaxed attack."""
+        return np.maximum(0.0, node.pieces.standing(node.relaxed.feeds) - node.relaxed.counts)
+
+    def _branch(self, node: _Open) -> SplitFeed | SplitSpending | None:
+        cell, pieces, feeds = node.cell, node.pieces, node.relaxed.feeds
+        nowhere = Leaf(())
+        gaps = self._gaps(node)
+        fractional = self._fractional(node)
+        splittable = cell.stop - cell.start > 1
+        for owner in np.argsort(-gaps, kind="stable"):
+            own = np.flatnonzero((pieces.owner == owner) & splittable)
+            if len(own) == 0 or (gaps[owner] < 0.25 and fractional is not None):
+                continue
+            drops = [
+                pieces.steps[p].counts[a] - pieces.steps[p].counts[z - 1]
+                for p, a, z in zip(own, cell.start[own], cell.stop[own], strict=True)
+            ]
+            piece = int(own[int(np.argmax(drops))])
+            steps, feed = pieces.steps[piece], float(feeds[piece])
+            at = steps.reached(feed)
+            at = min(max(at, int(cell.start[piece]) + 1), int(cell.stop[piece]) - 1)
+            ends = steps.thresholds
+            if at - 1 > cell.start[piece] and feed - ends[at - 1] < ends[at] - feed:
+                at -= 1
+            return SplitFeed(piece, at, nowhere, nowhere)
+        if fractional is not None:
+            at = math.floor(float(node.relaxed.spending[fractional]) + 1e-9)
+            at = min(max(at, math.ceil(cell.lower[fractional])), math.floor(cell.upper[fractional]) - 1)
+            return SplitSpending(fractional, at, nowhere, nowhere)
+        return None
+
+    def _fractional(self, node: _Open) -> int | None:
+        """Return the integer column whose spending is farthest from a whole number, if any is off."""
+        cell, spending = node.cell, node.relaxed.spending
+        free = self._setting.region.integer & (cell.upper - cell.lower >= 1) & np.isfinite(cell.upper)
+        off = np.where(free, np.abs(spending - np.round(spending)), 0.0)
+        if not bool(np.any(free)):
+            return None
+        column = int(np.argmax(off))
+        if off[column] > 1e-7:
+            return column
+        # Every spending is whole: split only where no inequality is left to split.
+        return None if bool(np.any(cell.stop - cell.start > 1)) else int(np.flatnonzero(free)[0])
