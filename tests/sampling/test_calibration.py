@@ -12,7 +12,7 @@ from rich.console import Console
 from localsmooth.models import Model, OutputKind
 from localsmooth.sampling import BatchSize, RichProgress, calibrate
 from localsmooth.sampling.memory import is_out_of_memory
-from tests.sampling.exact import assert_same, run
+from tests.sampling.exact import ExactModel, assert_same, run
 
 
 class Clock:
@@ -100,6 +100,11 @@ def test_a_precision_that_is_slower_is_warned_about() -> None:
     found = calibrate(model, (1, 4, 6), clock=clock)
     assert len(found.warnings) == 1
     assert "torch.bfloat16 is 10.0x slower" in found.warnings[0]
+
+
+def test_an_order_that_a_model_does_not_take_is_not_passed_over_in_silence() -> None:
+    found = calibrate(ExactModel(), (1, 4, 6), batch_size=2, channels_last=True)
+    assert "channels_last has no effect" in found.warnings[0]
 
 
 def test_smaller_windows_get_as_many_elements_per_batch() -> None:

@@ -20,6 +20,7 @@ _WORTHWHILE = 1.02
 _GIVE_UP = 0.85
 _LARGEST_BATCH = 1024
 _FINALISTS = 4
+_FAIR_TRIAL = 8
 _REPEATS = 3
 
 
@@ -66,7 +67,7 @@ class Calibration:
         """The choice in one line."""
         if not self.rates:
             return f"batch size {self.batch_size.samples}, as given"
-        (order, size), rate = max(self.rates.items(), key=lambda entry: entry[1])
+        (order, size), rate = _preferred(self.rates)
         words = "channels-last" if order else "the model's own"
         return f"calibration: batch size {size}, {words} memory order ({rate:,.1f} samples/s, forward pass alone)"
 
@@ -102,11 +103,14 @@ def calibrate(
         Seconds, monotonic.
     """
     orders = _orders(model, shape, channels_last)
+    ignored = channels_last is not None and not isinstance(model, AdjustableModel)
+    notes = ("channels_last has no effect on this model: its memory order cannot be chosen",) if ignored else ()
     elements = max(1, torch.Size(shape).numel())
     end = clock() + seconds
     if batch_size is not None and len(orders) == 1:
         chosen = next(iter(orders.values()))
-        return Calibration(chosen, BatchSize(batch_size), {}, _slow_precision(chosen, shape, batch_size, dtype, clock))
+        notes += _slow_precision(chosen, shape, batch_size, dtype, clock)
+        return Calibration(chosen, BatchSize(batch_size), {}, notes)
     rates: dict[tuple[bool, int], float] = {}
     growing = set(orders)
     size = 1 if batch_size is None else batch_size
@@ -123,8 +127,9 @@ def calibrate(
                 continue
             rates[order, size] = rate
             best = max(r for (o, _), r in rates.items() if o == order)
-            overall = max(rates.values())
-            if rate < _GIVE_UP * best or best < _GIVE_UP * overall:
+            # The order that loses with small batches may win with large ones: it gets a few sizes to show that.
+            behind = size >= _FAIR_TRIAL and best < _GIVE_UP * max(rates.values())
+            if rate < _GIVE_UP * best or behind:
                 growing.discard(order)
         if batch_size is not None:
             break
@@ -135,7 +140,7 @@ def calibrate(
     (order, size), _ = _preferred(rates)
     chosen = orders[order]
     picked = BatchSize(size, elements if batch_size is None else None)
-    return Calibration(chosen, picked, rates, _slow_precision(chosen, shape, size, dtype, clock))
+    return Calibration(chosen, picked, rates, notes + _slow_precision(chosen, shape, size, dtype, clock))
 
 
 def _repeat_best(

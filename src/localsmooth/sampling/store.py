@@ -43,7 +43,7 @@ class MergedCounts:
     n
         Samples counted.
     counts
-        Arrays by "counter.array": 32-bit integers, or 64-bit floating point.
+        Arrays by "counter.array": 32-bit integers (64-bit ones where a counter asks for them), or 64-bit floating point.
     chosen
         Digest of what the candidate stage had chosen when these samples were counted; empty for that stage itself.
     """
@@ -72,7 +72,9 @@ class MergedCounts:
 
 
 def _wide(dtype: np.dtype) -> type[np.generic]:
-    return np.float64 if dtype.kind == "f" else np.int32
+    if dtype.kind == "f":
+        return np.float64
+    return np.int64 if dtype.itemsize == 8 else np.int32
 
 
 class Store(ABC):
