@@ -22,7 +22,7 @@ from localsmooth.errors import InvalidInputError
 
 __all__ = ["Betting"]
 
-_CHUNK = 1 << 21
+_CHUNK = 1 << 19
 _LARGEST_STAKE = 1 - 2.0**-10
 _ROUNDS = 24
 _PRECISION = 1e-3
@@ -79,11 +79,14 @@ class Betting:
         centre = tally.snap(reference)
         largest = np.maximum(centre, 1 - centre) ** 2
         mean_lower, complement_lower = np.empty(centre.size), np.empty(centre.size)
+        # Outputs of similar scores share the bins that occur at all; the other bins need no logarithm.
+        order = np.argsort(tally.scores()[0], kind="stable")
         size = max(1, _CHUNK // (self.stakes * tally.thresholds.size))
         for start in range(0, centre.size, size):
-            part = slice(start, start + size)
-            counts, nu, threshold = tally.counts[part], centre[part], -np.log(levels[part] / 2)
-            values = np.broadcast_to(tally.thresholds, counts.shape)
+            part = order[start : start + size]
+            occurs = tally.counts[part].any(axis=0)
+            counts, nu, threshold = tally.counts[part][:, occurs], centre[part], -np.log(levels[part] / 2)
+            values = np.broadcast_to(tally.thresholds[occurs], counts.shape)
             mean_lower[part] = self._lower_mean(values, counts, threshold, nu)
             # ζ is bounded from above where the mean of the complement of (s − ν)² is bounded from below.
             squares = np.minimum((values - nu[:, None]) ** 2 / largest[part, None], 1.0)
