@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ import numpy as np
 import torch
 import xarray as xr
 
-from localsmooth.bounds import Bonferroni, Simultaneous, require_certifiable
-from localsmooth.certificates import GaussianVotes, VoteCertificate
+from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous, require_certifiable
+from localsmooth.certificates import GaussianVotes, ScoreCertificate, VoteCertificate
+from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.collective import Bound
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
@@ -23,13 +25,16 @@ from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.models import Model, check_item, check_model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
-from localsmooth.pipeline.item import ItemVotes, SampledItem
+from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.results import save
 from localsmooth.sampling import (
     DirectoryStore,
+    ItemTally,
     MemoryStore,
     SamplingOptions,
     SamplingPlan,
@@ -53,8 +58,10 @@ def certify(
     budgets: Sequence[float] | np.ndarray,
     noise: Noise | None = None,
     bounds: Mapping[str, Bound] | None = None,
-    certificate: VoteCertificate | None = None,
+    certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | None = None,
+    score_bound: ScoreBound | None = None,
+    threat: ItemThreat | None = None,
     class_names: Sequence[str] | None = None,
     ignore_label: int | None = None,
     out: Path | str | None = None,
@@ -86,10 +93,14 @@ def certify(
         Smoothing distribution; Gaussian by default.
     bounds
         Collective bounds by name, weakest first; naive, lp and envelope by default.
-    certificate
-        Base certificate; Gaussian votes by default.
+    certificates
+        Base certificates; Gaussian votes by default. Several share α, and each output relies on the best for it.
     simultaneous
         How α is shared among the outputs; Bonferroni by default.
+    score_bound
+        Bound on scores, for certificates that need them; empirical Bernstein by default.
+    threat
+        What the adversary may do with a budget; by default perturbations in the norm of the noise.
     class_names, ignore_label
         As in `ItemSet`.
     out
@@ -126,15 +137,21 @@ def certify(
         alpha,
         tuple(float(b) for b in budgets),
         COLLECTIVE_BOUNDS if bounds is None else bounds,
-        GaussianVotes() if certificate is None else certificate,
+        (GaussianVotes(),) if certificates is None else certificates,
         Bonferroni() if simultaneous is None else simultaneous,
+        EmpiricalBernstein() if score_bound is None else score_bound,
+        NormBall() if threat is None else threat,
     )
+    scores = ScoreCounting.for_bound(settings.score_bound) if settings.needs_scores else None
+    if scores is not None:
+        options = replace(options, counters=scores.counters())
     layouts = _layouts(model, items, layout)
     items.require_labels_within(model.classes, [made.outputs.shape for made in layouts])
     names = _class_names(items, model.classes)
     for made in layouts:
         noise.validate(made.levels)
-        require_certifiable(plan.n_bound, alpha, made.outputs.labels.size, strategy=settings.simultaneous)
+        if not settings.needs_scores:
+            require_certifiable(plan.n_bound, alpha, made.outputs.labels.size, strategy=settings.simultaneous)
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         began = time.perf_counter()
@@ -156,7 +173,7 @@ def certify(
                 item.label,
                 ignored_outputs(item.label, items.ignore_label),
                 made,
-                ItemVotes(tally.candidate, tally.votes, tally.n),
+                _output_votes(tally, scores),
             )
             for item, made, tally in zip(items, layouts, tallies, strict=True)
         ]
@@ -168,6 +185,7 @@ def certify(
             labelled=items.labelled,
             ignore_label=items.ignore_label,
             noise=dict(noise.configuration()),
+            scores=scores,
             n_candidate=plan.n_candidate,
             n_bound=plan.n_bound,
             units=_units(model) if units is None else units,
@@ -246,6 +264,13 @@ def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> lis
                 )
             made[item.image.shape] = chosen
     return [made[item.image.shape] for item in items]
+
+
+def _output_votes(tally: ItemTally, scores: ScoreCounting | None) -> OutputVotes:
+    counted = None
+    if scores is not None:
+        counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
+    return OutputVotes(tally.candidate, tally.votes, tally.n, counted)
 
 
 def _class_names(items: ItemSet, classes: int) -> list[str]:

@@ -8,32 +8,14 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
-from localsmooth.collective import Ball, Problem, solve
+from localsmooth.certificates.combined import OutputVotes, certify_outputs
+from localsmooth.collective import Problem, Threat, solve
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
 
-__all__ = ["ItemVotes", "SampledItem", "certify_item"]
-
-
-@dataclass(frozen=True, eq=False)
-class ItemVotes:
-    """What sampling left behind for one item, over all its outputs in flat order.
-
-    Parameters
-    ----------
-    candidate
-        Candidate class of each output, from the N₁ samples.
-    votes
-        How many of the N₂ samples predicted it.
-    n
-        N₂, as counted.
-    """
-
-    candidate: Int[np.ndarray, "outputs"]
-    votes: Int[np.ndarray, "outputs"]
-    n: int
+__all__ = ["SampledItem", "certify_item"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +43,7 @@ class SampledItem:
     label: Int[np.ndarray, "..."] | None
     ignored: Bool[np.ndarray, "..."] | None
     layout: Layout
-    votes: ItemVotes
+    votes: OutputVotes
 
 
 def certify_item(item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
@@ -78,16 +60,19 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
     """
     shape = item.layout.outputs.shape
     group = item.layout.outputs.labels.ravel().astype(np.int64)
-    bounded = settings.simultaneous.lower_bounds(item.votes.votes.astype(np.int64), item.votes.n, settings.alpha)
-    thresholds = settings.certificate.certificates(noise, item.layout.levels, bounded.lower, group)
-    threshold = thresholds.eta.reshape(-1, group.size).max(axis=0)
-    base = BaseCertificates(
-        thresholds.weights,
-        thresholds.eta,
+    certified = certify_outputs(
+        item.votes,
+        noise,
+        item.layout.levels,
         group,
-        np.where(threshold > 0, item.votes.candidate, ABSTAIN),
-        bounded.discount,
+        alpha=settings.alpha,
+        certificates=settings.certificates,
+        simultaneous=settings.simultaneous,
+        score_bound=settings.score_bound,
     )
+    base = certified.base
+    threshold = base.eta.reshape(-1, group.size).max(axis=0)
+    threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     counted = np.ones(group.size, dtype=np.bool_) if item.ignored is None else ~item.ignored.ravel()
     targets = {RATIO: counted & (base.prediction != ABSTAIN)}
     if item.label is not None:
@@ -95,7 +80,7 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
     curves = {
         (target, name): curve
         for target, mask in targets.items()
-        for name, curve in _curves(base, mask, noise.norm, settings).items()
+        for name, curve in _curves(base, mask, threat, settings).items()
     }
     return ItemResult(
         name=item.name,
@@ -104,7 +89,7 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         candidate=item.votes.candidate.reshape(shape),
         prediction=base.prediction.reshape(shape),
         votes=item.votes.votes.reshape(shape),
-        lower_probability=bounded.lower.reshape(shape),
+        lower_probability=certified.lower.reshape(shape),
         eta=threshold.reshape(shape),
         radius=certified_radius(base.weights, base.eta, group, noise.norm).reshape(shape),
         output_group=item.layout.outputs.labels.astype(np.int64),
@@ -115,7 +100,7 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
 
 
 def _curves(
-    base: BaseCertificates, mask: Bool[np.ndarray, "outputs"], norm: int, settings: CertificationSettings
+    base: BaseCertificates, mask: Bool[np.ndarray, "outputs"], threat: Threat, settings: CertificationSettings
 ) -> dict[str, CertifiedCurve]:
     """Certified counts of one target set under every collective bound."""
     columns, budgets = base.weights.shape[-1], len(settings.budgets)
@@ -123,7 +108,7 @@ def _curves(
         nothing = np.zeros(budgets)
         empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, columns)))
         return dict.fromkeys(settings.bounds, empty)
-    problem = Problem(base.weights, base.eta, base.group, Ball(settings.budgets, norm), np.flatnonzero(mask))
+    problem = Problem(base.weights, base.eta, base.group, threat, np.flatnonzero(mask))
     made: dict[str, CertifiedCurve] = {}
     for name, bound in settings.bounds.items():
         solved = solve(problem, bound)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import xarray as xr
 
-from localsmooth.bounds import Bonferroni, Simultaneous
-from localsmooth.certificates import GaussianVotes, VoteCertificate
+from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.certificates import GaussianVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.record import load_items, load_record
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, noise_from_configuration
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import DirectoryStore
 
 __all__ = ["recertify"]
@@ -25,8 +26,10 @@ def recertify(
     alpha: float | None = None,
     budgets: Sequence[float] | None = None,
     bounds: Mapping[str, Bound] | None = None,
-    certificate: VoteCertificate | None = None,
+    certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | None = None,
+    score_bound: ScoreBound | None = None,
+    threat: ItemThreat | None = None,
 ) -> xr.Dataset:
     """Prove something else from the tallies of a finished run.
 
@@ -39,8 +42,9 @@ def recertify(
         The run directory.
     alpha, budgets, bounds
         As for `certify`; what the run was certified with by default.
-    certificate, simultaneous
-        As for `certify`.
+    certificates, simultaneous, score_bound, threat
+        As for `certify`, with the same defaults, whatever the run was certified with. Certificates from scores need
+        a run that counted scores.
 
     Raises
     ------
@@ -53,8 +57,10 @@ def recertify(
         alpha=record.alpha if alpha is None else alpha,
         budgets=tuple(record.budgets if budgets is None else budgets),
         bounds=_stored_bounds(record.bound_names) if bounds is None else bounds,
-        certificate=GaussianVotes() if certificate is None else certificate,
+        certificates=(GaussianVotes(),) if certificates is None else certificates,
         simultaneous=Bonferroni() if simultaneous is None else simultaneous,
+        score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
+        threat=NormBall() if threat is None else threat,
     )
     store = DirectoryStore(folder, read_only=True)
     return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings)

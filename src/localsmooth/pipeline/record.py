@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
-from localsmooth.pipeline.item import ItemVotes, SampledItem
+from localsmooth.pipeline.item import SampledItem
+from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.sampling import Store
 
 __all__ = ["RunRecord", "RunRecordError", "load_items", "load_record", "save_items", "save_record"]
@@ -48,6 +50,8 @@ class RunRecord:
         Label of outputs that do not count.
     noise
         Configuration of the noise.
+    scores
+        How scores were counted; None if only votes were.
     n_candidate, n_bound
         Samples drawn in the two stages.
     units
@@ -75,6 +79,7 @@ class RunRecord:
     labelled: bool
     ignore_label: int | None
     noise: dict[str, Any]
+    scores: ScoreCounting | None
     n_candidate: int
     n_bound: int
     units: str
@@ -147,6 +152,9 @@ def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
             store.put_array(f"item{index}-label", item.label)
         store.put_array(f"item{index}-candidate", item.votes.candidate)
         store.put_array(f"item{index}-votes", item.votes.votes)
+        if item.votes.scores is not None:
+            store.put_array(f"item{index}-scores", ScoreCounting.array(item.votes.scores.tally))
+            store.put_array(f"item{index}-reference", item.votes.scores.reference)
     return chosen
 
 
@@ -176,12 +184,22 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                 label,
                 ignored_outputs(label, record.ignore_label),
                 layouts[number],
-                ItemVotes(
-                    store.get_array(f"item{index}-candidate"), store.get_array(f"item{index}-votes"), record.n_bound
+                OutputVotes(
+                    store.get_array(f"item{index}-candidate"),
+                    store.get_array(f"item{index}-votes"),
+                    record.n_bound,
+                    _load_scores(record, store, index),
                 ),
             )
         )
     return made
+
+
+def _load_scores(record: RunRecord, store: Store, index: int) -> OutputScores | None:
+    if record.scores is None:
+        return None
+    tally = record.scores.tally(store.get_array(f"item{index}-scores"), record.n_bound)
+    return OutputScores(tally, store.get_array(f"item{index}-reference"))
 
 
 def ignored_outputs(label: np.ndarray | None, ignore_label: int | None) -> np.ndarray | None:

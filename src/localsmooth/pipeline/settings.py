@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localsmooth.bounds import Bonferroni, Simultaneous
-from localsmooth.certificates import GaussianVotes, VoteCertificate
+from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.certificates import GaussianVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+from localsmooth.pipeline.threat import ItemThreat, NormBall
 
 __all__ = ["CertificationSettings"]
 
@@ -27,10 +28,14 @@ class CertificationSettings:
         Perturbation sizes ε, in the units of the input; sorted, duplicates dropped.
     bounds
         Collective bounds by the names they get in the result, weakest first.
-    certificate
-        Base certificate.
+    certificates
+        Base certificates; several share α equally, and each output relies on whichever reaches farther.
     simultaneous
         How the risk is shared among the outputs of one item.
+    score_bound
+        Bound on scores, for certificates that need it.
+    threat
+        What the adversary may do with a budget.
 
     Raises
     ------
@@ -41,8 +46,10 @@ class CertificationSettings:
     alpha: float
     budgets: tuple[float, ...]
     bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
-    certificate: VoteCertificate = field(default_factory=GaussianVotes)
+    certificates: Sequence[VoteCertificate | ScoreCertificate] = field(default_factory=lambda: (GaussianVotes(),))
     simultaneous: Simultaneous = field(default_factory=Bonferroni)
+    score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
+    threat: ItemThreat = field(default_factory=NormBall)
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -53,4 +60,11 @@ class CertificationSettings:
             )
         if not self.bounds:
             raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
+        if not self.certificates:
+            raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
         object.__setattr__(self, "budgets", tuple(sorted({float(b) for b in self.budgets})))
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether scores must be counted beside votes."""
+        return any(isinstance(certificate, ScoreCertificate) for certificate in self.certificates)

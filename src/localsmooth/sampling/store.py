@@ -27,11 +27,28 @@ class StoreError(LocalsmoothError):
 
 @dataclass(frozen=True)
 class FinishedChunk:
-    """What a store says about a chunk without its counts."""
+    """What a store says about a chunk without its counts.
+
+    Parameters
+    ----------
+    size, n
+        Samples planned and counted; they are equal in a sound store.
+    chosen
+        See `ChunkRecord`.
+    batch_size
+        Samples per forward pass that it was drawn with; 0 if that was not recorded.
+    """
 
     size: int
     n: int
     chosen: str
+    batch_size: int = 0
+
+    @classmethod
+    def of(cls, record: ChunkRecord) -> FinishedChunk:
+        """Leave the counts of a chunk out."""
+        used = record.provenance.get("batch_size")
+        return cls(record.chunk.size, record.n, record.chosen, used if isinstance(used, int) else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +60,7 @@ class MergedCounts:
     n
         Samples counted.
     counts
-        Arrays by "counter.array": 32-bit integers (64-bit ones where a counter asks for them), or 64-bit floating point.
+        Arrays by "counter.array": 32-bit integers (64-bit where a counter asks for them) or 64-bit floating point.
     chosen
         Digest of what the candidate stage had chosen when these samples were counted; empty for that stage itself.
     """
@@ -151,7 +168,7 @@ class MemoryStore(Store):
         if key in self._finished:
             return False
         self._merged[key[:3]] = self._merged.get(key[:3], MergedCounts()) + record
-        self._finished[key] = FinishedChunk(record.chunk.size, record.n, record.chosen)
+        self._finished[key] = FinishedChunk.of(record)
         return True
 
     def merged(self, item: int, group: int, stage: Stage) -> MergedCounts:

@@ -1,0 +1,164 @@
+"""From the tallies of many outputs to base certificates that hold together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from localsmooth.bounds import LevelStrategy, ScoreBound, ScoreHistogram, ScoreMoments, Simultaneous
+from localsmooth.certificates.base import ABSTAIN, BaseCertificates
+from localsmooth.certificates.best_of import best_of
+from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
+from localsmooth.errors import InvalidInputError
+from localsmooth.noise import Noise
+
+__all__ = ["CertifiedOutputs", "OutputScores", "OutputVotes", "certify_outputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputScores:
+    """Tallied scores of each output's candidate.
+
+    Parameters
+    ----------
+    tally
+        The scores of the N₂ samples.
+    reference
+        ν, from the candidate stage.
+    """
+
+    tally: ScoreMoments | ScoreHistogram
+    reference: Float[np.ndarray, "outputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputVotes:
+    """What sampling left behind for the outputs of one item.
+
+    Parameters
+    ----------
+    candidate
+        Candidate class of each output, from the N₁ samples.
+    votes
+        How many of the N₂ samples predicted it.
+    n
+        N₂, as counted.
+    scores
+        Tallied scores of the candidates, if they were counted.
+    """
+
+    candidate: Int[np.ndarray, "outputs"]
+    votes: Int[np.ndarray, "outputs"]
+    n: int
+    scores: OutputScores | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedOutputs:
+    """Base certificates, and the bounds behind them.
+
+    Parameters
+    ----------
+    base
+        The certificates.
+    lower
+        Lower bound on the candidate's probability where votes were used, on its mean score otherwise.
+    """
+
+    base: BaseCertificates
+    lower: Float[np.ndarray, "outputs"]
+
+
+def certify_outputs(
+    observed: OutputVotes,
+    noise: Noise,
+    levels: Float[np.ndarray, "output_groups input_groups *parameters"],
+    group: Int[np.ndarray, "outputs"],
+    *,
+    alpha: float,
+    certificates: Sequence[VoteCertificate | ScoreCertificate],
+    simultaneous: Simultaneous,
+    score_bound: ScoreBound,
+) -> CertifiedOutputs:
+    """Bound the tallies of all outputs at once and turn them into base certificates.
+
+    Several certificates share α equally, and each output may rely on whichever reaches farther. The expected number of
+    bounds that fail is then what it is for one certificate at α, so that the rule's discount is paid once.
+
+    Parameters
+    ----------
+    observed
+        The tallies.
+    noise
+        The distribution that was sampled.
+    levels
+        The layout's level matrix.
+    group
+        Output group of each output.
+    alpha
+        Probability with which the bounds may fail (beyond the rule's discount).
+    certificates
+        At least one; chosen without looking at the tallies.
+    simultaneous
+        How the outputs share α.
+    score_bound
+        Bound on scores, for certificates that need it.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no certificate, scores are needed and were not counted, or the rule cannot bound scores.
+    """
+    if not certificates:
+        raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
+    share = alpha if len(certificates) == 1 else math.nextafter(alpha / len(certificates), 0.0)
+    parts: list[Thresholds] = []
+    lower: Float[np.ndarray, "outputs"] | None = None
+    for certificate in certificates:
+        if isinstance(certificate, VoteCertificate):
+            lower = simultaneous.lower_bounds(observed.votes.astype(np.int64), observed.n, share).lower
+            parts.append(certificate.certificates(noise, levels, lower, group))
+    for certificate in certificates:
+        if isinstance(certificate, ScoreCertificate):
+            part, mean = _score_part(certificate, observed, noise, levels, group, share, simultaneous, score_bound)
+            parts.append(part)
+            lower = mean if lower is None else lower
+    assert lower is not None
+    weights, eta = parts[0] if len(parts) == 1 else best_of(*parts)
+    reached = eta.reshape(-1, group.size).max(axis=0)
+    prediction = np.where(reached > 0, observed.candidate, ABSTAIN).astype(np.int64)
+    return CertifiedOutputs(BaseCertificates(weights, eta, group, prediction, simultaneous.discount), lower)
+
+
+def _score_part(
+    certificate: ScoreCertificate,
+    observed: OutputVotes,
+    noise: Noise,
+    levels: Float[np.ndarray, "output_groups input_groups *parameters"],
+    group: Int[np.ndarray, "outputs"],
+    alpha: float,
+    simultaneous: Simultaneous,
+    score_bound: ScoreBound,
+) -> tuple[Thresholds, Float[np.ndarray, "outputs"]]:
+    if observed.scores is None:
+        raise InvalidInputError(
+            "certificates", f"{certificate.name} needs scores, and only votes were counted", "Sample with scores"
+        )
+    if not isinstance(simultaneous, LevelStrategy):
+        raise InvalidInputError(
+            "simultaneous", f"{simultaneous.name} is a rule for votes only", "Use Bonferroni or KFamilywise with scores"
+        )
+    if score_bound.needs_histogram and not isinstance(observed.scores.tally, ScoreHistogram):
+        raise InvalidInputError(
+            "score_bound",
+            f"{score_bound.name} needs a histogram of scores, and power sums were counted",
+            "Sample with a histogram, or use the empirical Bernstein bound",
+        )
+    level = simultaneous.levels(group.size, alpha)
+    bounds = score_bound.bounds(observed.scores.tally, level, observed.scores.reference)
+    made = certificate.certificates(noise, levels, bounds.mean_lower, bounds.deviation_upper, bounds.reference, group)
+    return made, bounds.mean_lower
