@@ -228,8 +228,9 @@ def test_whatever_changes_tallies_changes_the_configuration(name: str, change: d
 
 def test_batch_size_and_calibration_do_not_change_the_configuration() -> None:
     store = MemoryStore()
-    first = run(store=store)
+    first = run(store=store, batch_size=7)
     assert_same(run(store=store, batch_size=3), first)
+    assert {kept.batch_size for kept in store.finished().values()} == {5, 7}, "a chunk holds 5 samples only"
 
 
 def test_a_finished_run_is_read_without_calling_the_model(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class DirectoryStore(Store):
         chunks: dict[ChunkKey, FinishedChunk] = {}
         for name in self._chunk_files():
             record = self._read_chunk(name)
-            chunks[record.chunk.key] = FinishedChunk(record.chunk.size, record.n, record.chosen)
+            chunks[record.chunk.key] = FinishedChunk.of(record)
         return chunks
 
     def commit(self, record: ChunkRecord) -> bool:
