@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,8 @@ class ExactVotes(VoteCertificate):
     ----------
     references
         Shares in [0, 1]: W is fitted once for each of these quantiles of the group's lower bounds, and all fits hold
-        at once. 1 fits the most certain outputs.
+        at once. 1 fits the most certain outputs. Where the noise tells kinds of flips apart there is a fit for all
+        kinds together and one for each kind above all.
     orders
         Rényi orders α whose weights are used as W too, each with the larger of its own η and the exact one.
     classes
@@ -79,7 +81,8 @@ class ExactVotes(VoteCertificate):
         laws = flips.bit_laws(levels)
         q = checked_lower_probability(lower_probability)
         highest = float(q.max(initial=0.0))
-        fits = len(self.references)
+        focuses = _focuses(noise.kinds, levels.shape[1])
+        fits = len(self.references) * len(focuses)
         weights = np.zeros((fits, *laws.clean.shape))
         eta = np.zeros((fits, q.size))
         for order in self.orders:
@@ -100,12 +103,22 @@ class ExactVotes(VoteCertificate):
             if key not in known:
                 known[key] = explore(classes, highest, vectors=self.vectors, horizon=self.horizon, atoms=self.atoms)
             frontier = known[key]
-            for r, share in enumerate(self.references):
-                fitted = frontier.fit(float(np.quantile(q[members], share, method="lower")))
+            for r, (share, focus) in enumerate(itertools.product(self.references, focuses)):
+                importance = classes.largest(focus)
+                fitted = frontier.fit(float(np.quantile(q[members], share, method="lower")), importance)
                 weights[r, i] = np.append(fitted, 0.0)[classes.member]
             for r in range(len(weights)):
-                exact = frontier.eta(classes.smallest_weights(weights[r, i]), q[members])
+                exact = frontier.eta(classes.smallest(weights[r, i]), q[members])
                 eta[r, members] = np.maximum(eta[r, members], exact)
         for r in range(len(weights)):
             weights[r] = cap_weights(weights[r], eta[r], group)
         return Thresholds(weights, eta)
+
+
+def _focuses(kinds: tuple[str, ...], input_groups: int) -> list[Float[np.ndarray, "columns"]]:
+    """Importance of each column: all kinds alike, and each kind in turn above the others."""
+    focuses = [np.ones(len(kinds) * input_groups)]
+    if len(kinds) > 1:
+        kind = np.repeat(np.arange(len(kinds)), input_groups)
+        focuses += [np.where(kind == k, 1.0, 1e-3) for k in range(len(kinds))]
+    return focuses

@@ -24,12 +24,16 @@ class FlipClasses(NamedTuple):
     member: Int[np.ndarray, "columns"]
     """Class of each column, −1 where flips cannot matter."""
 
-    def smallest_weights(self, weights: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "classes"]:
-        """Smallest weight of a column in each class: a bound on what a flip of the class costs."""
-        smallest = np.full(self.clean.size, np.inf)
+    def smallest(self, values: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "classes"]:
+        """Smallest value of a column in each class."""
+        found = np.full(self.clean.size, np.inf)
         telling = self.member >= 0
-        np.minimum.at(smallest, self.member[telling], weights[telling])
-        return smallest
+        np.minimum.at(found, self.member[telling], values[telling])
+        return found
+
+    def largest(self, values: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "classes"]:
+        """Largest value of a column in each class."""
+        return -self.smallest(-values)
 
 
 def flip_classes(

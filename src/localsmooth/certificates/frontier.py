@@ -31,16 +31,23 @@ class Frontier:
     corners: Int[np.ndarray, "corners classes"]
     smallest: Float[np.ndarray, "corners"]
 
-    def fit(self, q: float) -> Float[np.ndarray, "classes"]:
+    def fit(self, q: float, importance: Float[np.ndarray, "classes"]) -> Float[np.ndarray, "classes"]:
         """Weights w that describe the vectors tolerated at q well: w·k ≥ 1 at every corner not promised.
 
-        Any w is valid with the thresholds of `eta`; these minimise the sum of w times the distance at which each
-        axis leaves the tolerated region.
+        Any w is valid with the thresholds of `eta`. These minimise the sum over the classes of importance times w
+        times the number of flips at which the class on its own is no longer tolerated.
+
+        Parameters
+        ----------
+        q
+            Lower bound to fit.
+        importance
+            Positive factors per class.
         """
         refused = self.corners[self.smallest >= q].astype(np.float64)
-        axes = np.count_nonzero(refused, axis=1) == 1
-        intercepts = np.where(refused[axes] > 0, refused[axes], np.inf).min(axis=0)
-        solution = optimize.linprog(intercepts, A_ub=-refused, b_ub=-np.ones(len(refused)), method="highs")
+        alone = np.count_nonzero(refused, axis=1) == 1
+        intercepts = np.where(refused[alone] > 0, refused[alone], np.inf).min(axis=0)
+        solution = optimize.linprog(importance * intercepts, A_ub=-refused, b_ub=-np.ones(len(refused)), method="highs")
         if solution.x is None:
             return 1 / intercepts
         return np.maximum(np.asarray(solution.x, dtype=np.float64), 1 / intercepts)
