@@ -101,6 +101,17 @@ def test_methods_with_other_levels_make_promises_of_their_own(localized: xr.Data
     assert "probability at least 95 %" in text
 
 
+def test_counts_that_are_not_proven_promise_nothing(localized: xr.Dataset):
+    page = Page(render_report({"as published": localized.assign_attrs(proven="false")}, max_items=0))
+    text = " ".join(page.texts)
+    assert "The promise. None." in " ".join(text.split())
+    assert "provably" not in text
+    assert "certify nothing" in text
+    assert "NOT proven" in text
+    assert "as published (NOT proven) · envelope" in text
+    assert [row for row in page.cells if row[:3] == ["as published (NOT proven)", "Certified ratio", "envelope"]]
+
+
 NAME = "<script>alert(1)</script>"
 
 

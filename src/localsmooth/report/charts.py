@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from localsmooth.report.palette import method_color
-from localsmooth.report.summary import curve, has_target
+from localsmooth.report.summary import curve, has_target, method_label
 from localsmooth.results import ACCURACY, RATIO, run_info
 
 __all__ = ["TITLES", "Chart", "Series", "budget_reach", "charts", "dashes"]
@@ -76,7 +76,7 @@ def charts(results: Mapping[str, xr.Dataset]) -> list[Chart]:
     for target, title in TITLES.items():
         series = [
             Series(
-                label=f"{method} · {bound}",
+                label=f"{method_label(method, dataset)} · {bound}",
                 color=method_color(index),
                 dash=dash,
                 budgets=dataset["budget"].values.tolist(),

@@ -21,7 +21,7 @@ from localsmooth.report.charts import TITLES, budget_reach, dashes
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.pictures import class_picture, input_picture, radius_picture
 from localsmooth.report.plane import choose_plane
-from localsmooth.report.summary import curve, has_target
+from localsmooth.report.summary import curve, has_target, method_label
 from localsmooth.results import RATIO, item_view, run_info, validate
 
 __all__ = ["curves_figure", "item_figure", "save_figure"]
@@ -63,7 +63,7 @@ def curves_figure(
                 color=method_color(index),
                 linestyle=(0, pattern) if pattern else "-",
                 linewidth=1.2,
-                label=f"{_plain(method)}, {_plain(bound)}",
+                label=_plain(f"{method_label(method, dataset)}, {bound}"),
             )
     run = run_info(next(iter(results.values())))
     axes.set_xlabel(_plain(f"budget ε ({run.norm}, {run.units})"), fontsize=8)

@@ -76,8 +76,10 @@ def render_report(
             raise InvalidInputError(field, "differs between the results", "Report results of one task together")
     run = next(iter(runs.values()))
     promises: dict[str, list[str]] = {}
+    foundations: dict[tuple[str, ...], list[str]] = {}
     for method, one in runs.items():
         promises.setdefault(promise(one), []).append(method)
+        foundations.setdefault(tuple(assumptions(one)), []).append(method)
     shown, diagrams = cards(results, max_items), charts(results)
     script = (files("localsmooth.report") / "templates" / "page.js").read_text("utf-8")
     style = (files("localsmooth.report") / "templates" / "page.css").read_text("utf-8")
@@ -98,7 +100,7 @@ def render_report(
         run=run,
         runs=runs,
         promises=promises,
-        assumptions={method: assumptions(one) for method, one in runs.items()},
+        foundations=foundations,
         tiles=tiles(results),
         charts=diagrams,
         cards=shown,

@@ -6,16 +6,16 @@ import numpy as np
 from jaxtyping import UInt8
 from matplotlib import colormaps
 
-__all__ = ["HATCH", "IGNORED", "METHODS", "class_color", "class_colors", "method_color", "radius_colors", "rgb"]
+__all__ = ["HATCH", "IGNORED", "class_colors", "method_color", "radius_colors", "rgb"]
 
-# Okabe & Ito's colours, with slate instead of black for the first class, which is often a background.
-_FEW = ("#5b6770", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
-# For more classes: hues in three lightness steps, neighbours far apart; names in the legend do the rest.
-_MANY = (
-    *("#5b6770", "#e69f00", "#56b4e9", "#00735c", "#f0e442", "#00437a", "#d55e00", "#f3b6d6", "#7a0f3c", "#7fd6a8"),
-    *("#7a5195", "#b8860b", "#c9dff5", "#a3123a", "#3f7f1f", "#1fb8b8", "#4a2c17", "#c77cff", "#ff9e80", "#9aa800"),
+# Okabe & Ito's colours, with slate instead of black for the first class, which is often a background; then, each as far
+# from all others as can be for full, red-blind, green-blind and blue-blind sight (CIEDE2000 of 9 and more between any
+# two, with white and the hatching's dark gray kept as far).
+_CLASSES = (
+    *("#5b6770", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#4d0066", "#991a00"),
+    *("#b3e6b3", "#0000cc", "#994d4d", "#3380ff", "#66e6ff", "#660000", "#ffb3cc", "#b3b380", "#803380", "#0033ff"),
 )
-METHODS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a6d00", "#56b4e9", "#882255", "#444444")
+_METHODS = ("#0072b2", "#d55e00", "#330000", "#00004d", "#804d4d", "#b30000", "#1a1ab3", "#b38099")
 HATCH = ("#ffffff", "#333333")
 """Ground and lines of the hatching that marks abstentions."""
 IGNORED = "#ffffff"
@@ -29,18 +29,12 @@ def rgb(color: str) -> tuple[int, int, int]:
 
 def class_colors(classes: int) -> list[str]:
     """One colour per class; beyond 20 classes they repeat."""
-    colors = _FEW if classes <= len(_FEW) else _MANY
-    return [colors[index % len(colors)] for index in range(classes)]
-
-
-def class_color(index: int, classes: int) -> str:
-    """Colour of one class among so many."""
-    return class_colors(classes)[index]
+    return [_CLASSES[index % len(_CLASSES)] for index in range(classes)]
 
 
 def method_color(index: int) -> str:
     """Colour of the curves of one method."""
-    return METHODS[index % len(METHODS)]
+    return _METHODS[index % len(_METHODS)]
 
 
 def radius_colors() -> UInt8[np.ndarray, "256 3"]:

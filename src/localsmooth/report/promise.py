@@ -24,7 +24,13 @@ class Tile:
 
 
 def promise(run: RunInfo) -> str:
-    """The guarantee in one sentence."""
+    """The guarantee in one sentence, or that there is none."""
+    if not run.proven:
+        return (
+            f"None. The confidence bounds of this run follow a published rule that does not hold for many "
+            f"outputs at once (nominal α = {run.alpha:g}; N₁ = {run.n_candidate}, N₂ = {run.n_bound} samples per group). The "
+            f"counts over {run.norm} budgets (in {run.units}) reproduce that publication and certify nothing."
+        )
     confidence = f"{100 * (1 - run.alpha):.6g} %"
     return (
         f"For each item on its own, with probability at least {confidence} over the random samples "
@@ -41,10 +47,9 @@ def assumptions(run: RunInfo) -> list[str]:
     if run.precision != "float32":
         device += "; the promise is about the model in this precision"
     return [
-        "The promise is about the smoothed classifier, which takes the majority vote over noisy inputs, and not about "
-        "the model without noise. It fails for an item with probability at most α; the means over items shown here "
-        "describe the data set and carry no joint guarantee.",
-        "All bounds of an item rest on the same samples, so all of them hold at once.",
+        "This is about the smoothed classifier, which takes the majority vote over noisy inputs, and not about "
+        "the model without noise. Means over items describe the data set and carry no joint guarantee.",
+        "All bounds and budgets of an item rest on the same confidence bounds, and hold or fail together.",
         device + ".",
         *run.assumptions,
     ]
@@ -62,13 +67,13 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
             continue
         share = value_at(dataset["budget"].values, best_curve(dataset, target), budget)
         run, items = run_info(dataset), dataset.sizes["item"]
+        claim = f"provably {kept}" if run.proven else f"{kept}, as published but NOT proven,"
         over = f"mean over {items} items" if items > 1 else "one item"
         made.append(
             Tile(
                 method,
                 percent(share),
-                f"of the outputs provably {kept} under every perturbation of {run.norm} norm up to ε = {budget:.4g} "
-                f"({over})",
+                f"of the outputs {claim} under every perturbation of {run.norm} norm up to ε = {budget:.4g} ({over})",
             )
         )
     return made

@@ -25,6 +25,7 @@ __all__ = [
     "curve",
     "has_target",
     "headline_budget",
+    "method_label",
     "prediction_numbers",
     "table_budgets",
     "value_at",
@@ -34,6 +35,11 @@ __all__ = [
 def has_target(dataset: xr.Dataset, target: str) -> bool:
     """Whether the data set holds certificates for the target."""
     return target in dataset["target"].values.tolist()
+
+
+def method_label(method: str, dataset: xr.Dataset) -> str:
+    """Name of a method in legends and tables, with a warning where its counts are not proven."""
+    return method if run_info(dataset).proven else f"{method} (NOT proven)"
 
 
 def curve(dataset: xr.Dataset, target: str, bound: str) -> Float[np.ndarray, "budgets"]:

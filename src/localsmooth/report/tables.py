@@ -10,7 +10,15 @@ from dataclasses import dataclass
 import xarray as xr
 
 from localsmooth.report.charts import TITLES
-from localsmooth.report.summary import average_radius, curve, has_target, prediction_numbers, table_budgets, value_at
+from localsmooth.report.summary import (
+    average_radius,
+    curve,
+    has_target,
+    method_label,
+    prediction_numbers,
+    table_budgets,
+    value_at,
+)
 from localsmooth.results import RunInfo, run_info
 
 __all__ = ["Table", "certificate_table", "configuration_text", "prediction_table", "run_table"]
@@ -68,7 +76,7 @@ def certificate_table(results: Mapping[str, xr.Dataset]) -> Table:
                 acr = _floor(radius.value) + (f" + {_floor(radius.tail)}" if radius.tail > 0 else "")
                 values = curve(dataset, target, bound)
                 shares = [percent(value_at(dataset["budget"].values, values, budget)) for budget in budgets]
-                rows.append([method, title, bound, acr, *shares])
+                rows.append([method_label(method, dataset), title, bound, acr, *shares])
     run = run_info(next(iter(results.values())))
     note = (
         f"ACR: average certifiable radius in the {run.norm} norm, in {run.units}, as the lower Riemann sum over the "

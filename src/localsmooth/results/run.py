@@ -52,6 +52,9 @@ class RunInfo:
         Smallest and largest input value, in `units`; None if the model declares none.
     assumptions
         Sentences that the promise rests on besides α, N₁ and N₂, such as the clamp and the rule for many outputs.
+    proven
+        False where the confidence bounds reproduce a published rule that does not hold: then the counts promise
+        nothing, and the report says so.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class RunInfo:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     input_bounds: tuple[float, float] | None = None
     assumptions: tuple[str, ...] = ()
+    proven: bool = True
 
     def __post_init__(self) -> None:
         previous = -math.inf
@@ -105,7 +109,7 @@ class RunInfo:
 
 
 _PLAIN = ("method", "norm", "units", "alpha", "n_candidate", "n_bound", "seconds", "batch_size", "device", "precision")
-_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration")
+_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven")
 
 
 def attributes(run: RunInfo) -> dict[str, Any]:
