@@ -13,6 +13,8 @@ __all__ = ["finish", "require_level"]
 
 # Far above the rounding errors of a few sums of positive terms, far below any effect on a certificate.
 _MARGIN = 1e-11
+# What subtracting from 1 may cost a bound that is close to 0.
+_SMALLEST = 1e-14
 
 
 def finish(
@@ -42,7 +44,8 @@ def finish(
     """
     largest = np.maximum(reference, 1 - reference) ** 2 * (1 + _MARGIN)
     lower = np.clip(mean_lower - _MARGIN, 0.0, 1.0)
-    upper = np.clip(deviation_upper * (1 + _MARGIN) + _MARGIN * resolution, resolution, np.maximum(largest, resolution))
+    upper = deviation_upper * (1 + _MARGIN) + _SMALLEST
+    upper = np.clip(upper, resolution, np.maximum(largest, resolution))
     if not bool(np.all(np.isfinite(lower) & np.isfinite(upper))):
         raise NumericalError("a bound on scores is not a number; no certificate can be built on it")
     return ScoreBounds(lower, upper, reference)
