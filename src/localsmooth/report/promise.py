@@ -27,8 +27,8 @@ def promise(run: RunInfo) -> str:
     """The guarantee in one sentence, or that there is none."""
     if not run.proven:
         return (
-            f"None. The confidence bounds of this run follow a published rule that does not hold for many "
-            f"outputs at once (nominal α = {run.alpha:g}; N₁ = {run.n_candidate}, N₂ = {run.n_bound} samples per group). "
+            f"None. The confidence bounds follow a published rule that does not hold for many outputs "
+            f"at once (nominal α = {run.alpha:g}; N₁ = {run.n_candidate}, N₂ = {run.n_bound} samples per group). "
             f"The counts over {run.norm} budgets (in {run.units}) reproduce that publication and certify nothing."
         )
     confidence = f"{100 * (1 - run.alpha):.6g} %"
