@@ -155,3 +155,12 @@ def test_digest_changes_with_everything_that_matters() -> None:
     ]
     assert len({layout.digest() for layout in layouts}) == len(layouts)
     assert grid_layout((2, 2), (4, 6), **rule).digest() == layouts[0].digest()
+
+
+def test_levels_of_several_parameters() -> None:
+    pairs = grid_layout((2, 2), (4, 6), minimum=(0.01, 0.6), maximum=(0.1, 0.9)).levels
+    for parameter, (low, high) in enumerate([(0.01, 0.1), (0.6, 0.9)]):
+        one = grid_layout((2, 2), (4, 6), minimum=low, maximum=high).levels
+        np.testing.assert_array_equal(pairs[..., parameter], one)
+    with pytest.raises(InvalidInputError, match="levels"):
+        grid_layout((2, 2), (4, 6), minimum=(0.1, 0.6), maximum=(0.9,))
