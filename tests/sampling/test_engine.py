@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,12 +18,14 @@ from localsmooth.layout import isotropic_layout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian, Randomness
 from localsmooth.sampling import (
+    BatchSize,
     Chunk,
     ChunkRecord,
     ChunkWorker,
     Executor,
     FaultyPredictionError,
     MemoryStore,
+    Problem,
     SamplingOptions,
     SamplingPlan,
     Session,
@@ -316,11 +319,18 @@ def test_bad_options_are_refused(change: dict[str, object]) -> None:
 
 
 def test_a_chunk_is_reproducible_by_itself() -> None:
-    from localsmooth.sampling import BatchSize, Problem
-
     problem = Problem(ExactModel(), [make_item()], [make_layout()], Gaussian(), seed=3)
     task = Task(Chunk(0, 2, Stage.CANDIDATE.value, 1, 30))
     first, second = (ChunkWorker(problem, BatchSize(n))(task) for n in (4, 9))
     np.testing.assert_array_equal(first.counts["labels.counts"], second.counts["labels.counts"])
     assert first.n == 30
     assert first.provenance["batch_size"] == 4
+
+
+def test_a_worker_can_be_sent_to_another_process() -> None:
+    worker = ChunkWorker(Problem(ExactModel(), [make_item()], [make_layout()], Gaussian(), seed=3), BatchSize(4))
+    task = Task(Chunk(0, 1, Stage.BOUND.value, 0, 20), {"candidate": np.zeros(24, np.int16)})
+    sent_worker, sent_task = pickle.loads(pickle.dumps((worker, task)))  # noqa: S301
+    here, there = worker(task), sent_worker(sent_task)
+    np.testing.assert_array_equal(here.counts["votes.votes"], there.counts["votes.votes"])
+    assert here.chosen == there.chosen != ""
