@@ -70,10 +70,12 @@ class Bound(ABC):
     time_limit: Number | None = None
     """Seconds for the whole curve, None for no limit."""
 
+    provable: bool = True
+    """Whether an answer's proof shows its whole count."""
+
     @abstractmethod
     def worker(self, problem: Problem) -> Worker:
         """Return a worker for a problem."""
-
 
 
 class RelaxationWorker(Worker):

@@ -22,7 +22,7 @@ from .problem import Pieces
 from .region import UNIT, Region
 from .steps import Steps
 
-__all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "root_cell"]
+__all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "padded", "root_cell"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, sl
         return share * float(counts[-1]) * (1 - UNIT)
     if slope < 0:
         # Both terms are ≥ 0, so each rounding is relative to the result.
-        return float(np.min(share * counts - slope * steps.thresholds[start:stop])) * (1 - 4 * UNIT)
+        return float((share * counts - slope * steps.thresholds[start:stop]).min()) * (1 - 4 * UNIT)
     if not math.isfinite(roof):
         return -math.inf
     ends = np.append(steps.thresholds[start + 1 : stop], roof)
@@ -129,7 +129,7 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
         return math.inf
     if not _sound(pieces, point):
         return -math.inf
-    weights = _padded(pieces, region)
+    weights = padded(pieces, region)
     terms: list[float] = []
     for piece, steps in enumerate(pieces.steps):
         share, slope = float(point.shares[piece]), float(point.slopes[piece])
@@ -177,7 +177,7 @@ def evaluate_exactly(pieces: Pieces, region: Region, cell: Cell, point: DualPoin
         if lowest is None:
             return None
         value += lowest
-    weights = _padded(pieces, region)
+    weights = padded(pieces, region)
     for column in range(len(region.upper)):
         reduced = _dot(g, weights[:, column]) + _dot(y, region.rows[:, column])
         if reduced != 0:
@@ -211,5 +211,7 @@ def _dot(left: Sequence[Fraction], right: Float[np.ndarray, "_"]) -> Fraction:
     return sum((a * Fraction(float(b)) for a, b in zip(left, right, strict=True) if a != 0 and b != 0), Fraction(0))
 
 
-def _padded(pieces: Pieces, region: Region) -> Float[np.ndarray, "pieces columns"]:
-    return np.pad(pieces.weights, ((0, 0), (0, len(region.upper) - region.real)))
+def padded(pieces: Pieces, region: Region) -> Float[np.ndarray, "pieces columns"]:
+    """Return the weights with a zero for each switch."""
+    extra = len(region.upper) - region.real
+    return np.pad(pieces.weights, ((0, 0), (0, extra))) if extra else pieces.weights

@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["LinearModel", "Solution"]
+__all__ = ["LinearModel", "Solution", "sparse_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,10 @@ class LinearModel:
 
     def __init__(self) -> None:
         self._solver: Any = _Quiet()
+        # The number of threads stays unset: HiGHS keeps one pool per process and refuses to run with another number.
         for name, value in {
             "output_flag": False,
-            "threads": 1,
+            "parallel": "off",
             "presolve": "off",
             "primal_feasibility_tolerance": 1e-9,
             "dual_feasibility_tolerance": 1e-9,
@@ -82,6 +83,11 @@ class LinearModel:
             value,
             np.zeros(width, dtype=np.int32),
         )
+
+    @staticmethod
+    def quiet() -> Any:
+        """Return a bare solver that prints nothing."""
+        return _Quiet()
 
     @classmethod
     def over_region(
@@ -133,6 +139,15 @@ class LinearModel:
             if exists:
                 duals = np.array(ray, dtype=np.float64)
         return Solution(False, np.full(self._solver.getNumCol(), np.nan), duals)
+
+
+def sparse_rows(
+    entries: list[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "nonzeros"]]:
+    """Return row starts, column indices and values of rows given as (indices, values)."""
+    starts = np.concatenate([[0], np.cumsum([len(index) for index, _ in entries])[:-1]]).astype(np.int32)
+    index = np.concatenate([index for index, _ in entries]).astype(np.int32)
+    return starts, index, np.concatenate([value for _, value in entries]).astype(np.float64)
 
 
 def _sparse(

@@ -65,7 +65,7 @@ class Pieces:
     def standing(self, feeds: Float[np.ndarray, "pieces"]) -> Float[np.ndarray, "groups"]:
         """Return how many targets of each group stand at given feeds, to floating-point accuracy."""
         if len(self.eta) == 1:
-            return np.array([float(s.at(feed)) for s, feed in zip(self.steps, feeds, strict=True)])
+            return np.array([s.count(float(feed)) for s, feed in zip(self.steps, feeds, strict=True)])
         stands = np.any(self.eta > feeds.reshape(len(self.eta), -1)[:, self.place], axis=0)
         return np.bincount(self.place, stands, self.groups).astype(np.float64)
 
@@ -174,7 +174,8 @@ class Problem:
         return self._pieces(np.where(np.any(eta > most, axis=0), np.inf, eta))
 
     @cached_property
-    def _present(self) -> Int[np.ndarray, "present"]:
+    def group_labels(self) -> Int[np.ndarray, "present"]:
+        """Output groups that hold at least one robust target, in order."""
         robust = np.any(self.eta[:, self.targets] > 0, axis=0)
         return np.unique(self.group[self.targets][robust])
 
@@ -184,13 +185,15 @@ class Problem:
 
     @cached_property
     def _place(self) -> Int[np.ndarray, "counted"]:
-        return np.searchsorted(self._present, self.group[self._counted])
+        return np.searchsorted(self.group_labels, self.group[self._counted])
 
     def _pieces(self, eta: Float[np.ndarray, "certificates counted"]) -> Pieces:
-        present = self._present
+        present = self.group_labels
         steps = [step_function(part) for row in eta for part in split_by_group(row, self._place, len(present))]
         weights = self.weights[:, present].reshape(len(steps), self.columns)
-        return Pieces(weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present), eta, self._place)
+        return Pieces(
+            weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present), eta, self._place
+        )
 
 
 def _numbers(field: str, values: Numbers, infinite: bool = False) -> Float[np.ndarray, "..."]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell, DualPoint
+from .dual import Cell, DualPoint, padded
 from .linear_program import LinearModel, Solution
 from .minorant import Minorant
 from .problem import Pieces
@@ -81,7 +81,7 @@ class Relaxation:
         pieces, region = setting.pieces, setting.region
         n, p, g = len(self._columns), len(self._live), len(self._owners)
         self._scale = setting.cell.upper[self._columns]
-        weights = np.pad(pieces.weights, ((0, 0), (0, len(region.upper) - region.real)))
+        weights = padded(pieces, region)
         links = np.zeros((p, n + p + g))
         links[:, :n] = -weights[np.ix_(self._live, self._columns)] * self._scale / self._feed_scale[self._live][:, None]
         links[np.arange(p), n + np.arange(p)] = 1.0
@@ -150,9 +150,11 @@ class Relaxation:
             counts = solution.columns[n + p :][owner] * sizes
             fresh: list[Line] = []
             for position, piece in enumerate(self._live):
-                feed = float(feeds[position])
+                feed, enough = float(feeds[position]), counts[position] + 1e-9 * sizes[position] + slack
+                if steps[position].count(feed) <= enough:
+                    continue  # no line below the step function can be violated
                 line = minorant.line(steps[position], int(start[position]), int(stop[position]), feed)
-                if line[0] + line[1] * feed > counts[position] + 1e-9 * sizes[position] + slack:
+                if line[0] + line[1] * feed > enough:
                     fresh.append((int(piece), *line))
             if not fresh:
                 break
@@ -242,4 +244,3 @@ def _normalised(pieces: Pieces, cell: Cell, shares: Float[np.ndarray, "pieces"])
         # No line binds: the group counts what its strongest certificate leaves.
         result[max(np.flatnonzero(pieces.owner == owner), key=lambda piece: _floor(pieces, cell, int(piece)))] = 1.0
     return result
-

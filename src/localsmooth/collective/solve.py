@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from ..errors import InvalidInputError
 from .answer import Answer, Curve, Status
 from .attack import estimates, fit, simple_attacks, standing, survivors
 from .bound import Bound, Outcome, Worker
@@ -48,6 +49,8 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     """
     budgets = problem.constraints.budgets
     bound = Envelope() if bound is None else bound
+    if verify and not bound.provable:
+        raise InvalidInputError("verify", f"{type(bound).__name__} rests on its solver's bound", "use Exact instead")
     deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
     drafts = _drafts(problem, bound.worker(problem), deadline)
     _share(drafts, budgets)
@@ -88,8 +91,8 @@ def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_D
         if beaten is not None:
             attacks = [found[beaten].attack]
         else:
-            simple = simple_attacks(settings[index])
-            attacks = [attack for attack in simple if not _leaves(settings[index], attack)]
+            attacks = _promising(settings[index], simple_attacks(settings[index]))
+            attacks = [attack for attack in attacks if not _leaves(settings[index], attack)]
         if attacks:
             draft = _draft(settings[index], _nothing(settings[index]), attacks, start)
             if draft.upper == 0:
@@ -103,9 +106,19 @@ def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_D
         # Each budget gets an equal share of the time that is left.
         slot = None if deadline is None else start + max(0.0, deadline - start) / max(1, remaining)
         outcome = worker.solve(settings[index], slot)
-        attacks = [*outcome.attacks, *simple_attacks(settings[index])]
+        attacks = [*outcome.attacks, *_promising(settings[index], simple_attacks(settings[index]))]
         found[index] = _draft(settings[index], outcome, attacks, start)
     return [found[index] for index in range(len(budgets))]
+
+
+def _promising(
+    setting: Setting, attacks: list[Float[np.ndarray, "columns"]], most: int = 4
+) -> list[Float[np.ndarray, "columns"]]:
+    """Return the few attacks that would break most if the threat allowed them."""
+    if not attacks:
+        return []
+    order = np.argsort(estimates(setting, np.array(attacks)), kind="stable")
+    return [attacks[index] for index in order[:most]]
 
 
 def _leaves(setting: Setting, attack: Float[np.ndarray, "columns"]) -> bool:
@@ -131,16 +144,11 @@ def _draft(setting: Setting, outcome: Outcome, attacks: list[Float[np.ndarray, "
 def _best(setting: Setting, attacks: list[Float[np.ndarray, "columns"]]) -> tuple[Float[np.ndarray, "columns"], int]:
     """Return the attack that leaves the fewest targets, counted exactly, from the most promising few."""
     problem = setting.problem
-    promise = estimates(setting, np.array(attacks)) if attacks else np.zeros(0)
     fitted = [np.zeros(problem.columns)]
-    for index in np.argsort(promise, kind="stable"):
-        spending = fit(setting, attacks[index])
-        if spending is not None:
-            fitted.append(spending)
-        if len(fitted) > 4:
-            break
+    fitted.extend(spending for attack in attacks if (spending := fit(setting, attack)) is not None)
     promise = estimates(setting, np.array(fitted))
-    tried = [fitted[index] for index in np.argsort(promise, kind="stable")[: 1 if len(problem.weights) == 1 else 4]]
+    # Estimates may be off by the targets that sit on their threshold, so the best few are counted exactly.
+    tried = [fitted[index] for index in np.argsort(promise, kind="stable")[:4]]
     counts = [survivors(problem, attack) for attack in tried]
     best = int(np.argmin(counts))
     return tried[best], counts[best]

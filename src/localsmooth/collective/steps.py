@@ -32,7 +32,11 @@ class Steps:
 
     def reached(self, ceiling: float) -> int:
         """Return the number of left ends in [0, ceiling]."""
-        return int(np.searchsorted(self.thresholds, ceiling, side="right"))
+        return int(self.thresholds.searchsorted(ceiling, side="right"))
+
+    def count(self, feed: float) -> float:
+        """Return F at one value."""
+        return float(self.counts[self.thresholds.searchsorted(feed, side="right") - 1])
 
     def at(self, feed: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Return F at each value."""
@@ -61,11 +65,11 @@ class Steps:
         if feed >= s[right]:
             return right, right
         while right - left > 1:
-            slope = (f[right] - f[left]) / (s[right] - s[left])
+            slope = float((f[right] - f[left]) / (s[right] - s[left]))
             lifted = f[left + 1 : right] - slope * s[left + 1 : right]
-            lowest = int(np.argmin(lifted))
-            chord = min(f[left] - slope * s[left], f[right] - slope * s[right])
-            if lifted[lowest] >= chord - 1e-12 * (abs(chord) + 1.0):
+            lowest = int(lifted.argmin())
+            chord = float(f[left] - slope * s[left])
+            if float(lifted[lowest]) >= chord - 1e-12 * (abs(chord) + 1.0):
                 break
             middle = left + 1 + lowest
             if s[middle] <= feed:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell
+from .dual import Cell, padded
 from .linear_program import LinearModel
 from .problem import Pieces
 from .region import UNIT, Region
@@ -49,7 +49,7 @@ class Ceiling:
 
 def ceiling_value(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) -> float:
     """Evaluate the bound of a `Ceiling`, rounded up."""
-    weights = np.pad(pieces.weights, ((0, 0), (0, len(region.upper) - region.real)))
+    weights = padded(pieces, region)
     y, kappa = ceiling.multipliers, ceiling.feeds
     if not (bool(np.all(y >= 0)) and bool(np.all(np.isfinite(y))) and bool(np.all(np.isfinite(kappa)))):
         return math.inf
@@ -119,7 +119,7 @@ class Tightener:
         self._live = np.flatnonzero(np.isfinite(root.ceiling) & (root.stop > 1))
         self._scale = root.upper[self._columns]
         self._feed_scale = root.ceiling[self._live]
-        weights = np.pad(setting.pieces.weights, ((0, 0), (0, len(region.upper) - region.real)))
+        weights = padded(setting.pieces, region)
         feeds = weights[np.ix_(self._live, self._columns)] * self._scale
         self._rows = feeds / self._feed_scale[:, None]
         threat = region.rows[:, self._columns] * self._scale

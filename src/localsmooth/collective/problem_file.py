@@ -1,0 +1,129 @@
+"""Problems on disk (JSON or NPZ), and answers as plain records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInputError
+from .answer import Answer
+from .problem import Problem
+from .threat import Caps, Integer, Rows
+
+__all__ = ["ProblemFile", "answer_record", "problem_from", "read_problems"]
+
+_REQUIRED = ("weights", "eta", "group", "A", "c")
+_OPTIONAL = ("targets", "caps", "integer")
+_IGNORED = ("id", "expected", "comment")
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemFile:
+    """The problems of one file.
+
+    Parameters
+    ----------
+    problems
+        One or more problems.
+    listed
+        Whether the file holds a list, so that its answers are a list as well.
+    curves
+        For each problem, whether it asks for a list of budgets.
+    """
+
+    problems: tuple[Problem, ...]
+    listed: bool
+    curves: tuple[bool, ...]
+
+
+def read_problems(path: Path) -> ProblemFile:
+    """Read a problem, or a list of them, from a JSON or NPZ file.
+
+    Fields: ``weights`` [output groups × input columns], ``eta`` [outputs], ``group`` [outputs], ``A`` [rows × input
+    columns] and ``c`` [rows] or [budgets × rows]; optional ``targets`` (indices), ``caps`` (null or inf for none)
+    and ``integer``. ``weights`` and ``eta`` may have a leading axis of certificates.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the file cannot be read as that.
+    """
+    if not path.is_file():
+        raise InvalidInputError("problem", f"{path} is not a file", "give a .json or .npz file")
+    if path.suffix == ".npz":
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                content: Any = {name: archive[name] for name in archive.files}
+        except (ValueError, OSError) as error:
+            raise InvalidInputError("problem", f"{path} is not a readable NPZ file", "store plain arrays") from error
+    elif path.suffix == ".json":
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InvalidInputError("problem", f"{path} is not valid JSON ({error})", "correct the file") from error
+    else:
+        raise InvalidInputError("problem", f"{path} has the ending {path.suffix!r}", "give a .json or .npz file")
+    entries = content if isinstance(content, list) else [content]
+    problems = tuple(problem_from(entry) for entry in entries)
+    return ProblemFile(problems, isinstance(content, list), tuple(np.ndim(entry["c"]) == 2 for entry in entries))
+
+
+def problem_from(entry: Any) -> Problem:
+    """Return the problem that a mapping of plain fields describes.
+
+    Raises
+    ------
+    InvalidInputError
+        For missing or unknown fields, or values that do not fit together.
+    """
+    if not isinstance(entry, Mapping):
+        raise InvalidInputError("problem", f"is a {type(entry).__name__}", "give an object with named fields")
+    for name in _REQUIRED:
+        if name not in entry:
+            raise InvalidInputError(name, "is missing", f"give {', '.join(_REQUIRED)}")
+    unknown = sorted(set(entry) - {*_REQUIRED, *_OPTIONAL, *_IGNORED})
+    if unknown:
+        raise InvalidInputError(unknown[0], "is not a field of a problem", f"known: {', '.join(_REQUIRED + _OPTIONAL)}")
+    threat = Rows(_array("A", entry["A"]), _array("c", entry["c"]))
+    caps = entry.get("caps")
+    if caps is not None:
+        threat = threat & Caps(caps)
+    integer = np.asarray(entry.get("integer", False))
+    if integer.shape != () or integer.dtype.kind not in "bui":
+        raise InvalidInputError("integer", "is not one truth value", "give true or false")
+    if bool(integer):
+        threat = threat & Integer()
+    targets = entry.get("targets")
+    group = np.asarray(entry["group"])
+    group = group.astype(np.int64) if group.size == 0 else group
+    return Problem(entry["weights"], entry["eta"], group, threat, None if targets is None else np.asarray(targets))
+
+
+def _array(field: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(field, "is not an array of numbers", "give a rectangular array") from error
+
+
+def answer_record(answer: Answer) -> dict[str, Any]:
+    """Return an answer as plain values, ready for JSON."""
+    record: dict[str, Any] = {
+        "certified": answer.certified,
+        "lower": answer.lower,
+        "upper": answer.upper,
+        "status": answer.status.value,
+        "seconds": answer.seconds,
+        "attack": answer.attack.tolist(),
+        "broken": answer.broken.tolist(),
+        "prices": answer.prices.tolist(),
+        "targets": answer.targets,
+    }
+    if answer.verified is not None:
+        record["verified"] = str(answer.verified)
+    return record
