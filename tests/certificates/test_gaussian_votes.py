@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -28,6 +28,7 @@ def test_eta_is_below_the_exact_square_quantile(q: float) -> None:
         assert exact_tail(mpmath.sqrt(mpmath.mpf(eta))) >= 1 - mpmath.mpf(q)
 
 
+@settings(deadline=None)
 @given(st.floats(0.5, 1.0, exclude_max=True))
 def test_eta_is_sound_and_hardly_smaller_than_the_quantile(q: float) -> None:
     with mpmath.workdps(40):

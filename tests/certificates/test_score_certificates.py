@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localsmooth.certificates import SCORE_CERTIFICATES, BernoulliScores, GaussianScores, ScoreCertificate, SparseScores
@@ -23,6 +23,7 @@ def eta(mu: float, zeta: float, nu: float) -> float:
     return float(variance_constrained_eta(np.array([mu]), np.array([zeta]), np.array([nu]))[0])
 
 
+@settings(deadline=None)
 @given(unit, unit, unit)
 def test_formula_rounded_down(mu: float, variance: float, nu: float) -> None:
     zeta = variance + (mu - nu) ** 2

@@ -23,6 +23,7 @@ def test_cells_are_contiguous_boxes_that_cover_everything_once(cells: tuple[int,
         np.testing.assert_array_equal(positions[partition.labels[index]], expected)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 12), st.integers(0, 40))
 def test_cell_sizes_differ_by_at_most_one(cells: int, extra: int) -> None:
     sizes = Grid((cells,)).partition((cells + extra,)).sizes
@@ -77,7 +78,7 @@ def test_shapes_that_the_grid_cannot_cut_are_refused(shape: tuple[int, ...]) -> 
         Grid((3, 2)).partition(shape)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_arbitrary_label_maps(data: st.DataObject) -> None:
     groups = data.draw(st.integers(1, 5))

@@ -7,7 +7,7 @@ import noise_contract as contract
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -60,6 +60,7 @@ def test_uniform_numbers_lie_on_the_grid_of_the_probabilities() -> None:
     np.testing.assert_array_equal(scaled, np.rint(scaled))
 
 
+@settings(deadline=None)
 @given(probabilities)
 def test_drawable_probabilities_are_close_and_complementary(p: float) -> None:
     pair = drawable_probabilities(np.array([p, 1 - p]))
@@ -68,6 +69,7 @@ def test_drawable_probabilities_are_close_and_complementary(p: float) -> None:
     assert float(np.float32(pair[0])) == pair[0]
 
 
+@settings(deadline=None)
 @given(probabilities, probabilities)
 def test_second_order_weights_against_exact_arithmetic(plus: float, minus: float) -> None:
     weights = SparseFlips().weights(np.array([[[plus, minus]]]))[0]
@@ -80,6 +82,7 @@ def test_second_order_weights_against_exact_arithmetic(plus: float, minus: float
             assert float(weight) <= float(exact) * (1 + 1e-14)
 
 
+@settings(deadline=None)
 @given(probabilities, probabilities, st.floats(1.01, 200))
 def test_renyi_weights_against_high_precision(plus: float, minus: float, order: float) -> None:
     weights = SparseFlips().renyi_weights(np.array([[[plus, minus]]]), order)[0]

@@ -6,7 +6,7 @@ import noise_contract as contract
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -57,6 +57,7 @@ def test_clamp_without_bounds_is_refused() -> None:
         Gaussian(clamp=True).prepare(ITEM, LEVELS, None, 0.0)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e6))
 def test_weights_are_rounded_up_for_both_precisions(sigma: float) -> None:
     weight = Fraction(Gaussian().weights(np.array([[sigma]]))[0, 0])

@@ -6,7 +6,7 @@ import noise_contract as contract
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -47,6 +47,7 @@ def test_clamp_keeps_samples_in_the_declared_bounds() -> None:
         Uniform(clamp=True).prepare(ITEM, LEVELS, None, 0.0)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-6, 1e6))
 def test_weights_are_rounded_up_for_both_precisions(half_width: float) -> None:
     weight = Fraction(Uniform().weights(np.array([[half_width]]))[0, 0])

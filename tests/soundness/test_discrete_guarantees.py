@@ -165,3 +165,17 @@ def wrong_scores(eta: str) -> Promise:
 @pytest.mark.parametrize("formula", ["squared", "symmetric", "no square", "tenth more"])
 def test_wrong_variance_formulas_are_caught(formula: str) -> None:
     assert CASES[0][2].hunt(wrong_scores(formula), np.random.default_rng(4)) > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12))
+def test_random_levels_from_every_input(seed: int) -> None:
+    """All 32 inputs of five bits in three input groups, under levels at random."""
+    rng = np.random.default_rng(seed)
+    groups, draw = [0, 0, 1, 2, 2], rng.integers(1, 60, (3, 2)) / 64
+    case = bernoulli(draw[:, 0].tolist(), groups) if seed % 2 else sparse([(a, d) for a, d in draw.tolist()], groups)
+    space, scores = case[2], BernoulliScores() if seed % 2 else SparseScores()
+    everywhere = range(len(space.points))
+    for certificate in (RenyiVotes(), ExactVotes(vectors=100, atoms=128), ExactVotes(classes=2, vectors=20, atoms=32)):
+        assert space.hunt(votes_promise(certificate, case), rng, 200, everywhere) == 0
+    assert space.hunt(scores_promise(scores, case, seed), rng, 200, everywhere) == 0
