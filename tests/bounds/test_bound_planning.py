@@ -33,7 +33,7 @@ def test_smallest_count_is_smallest(alpha: float, n_outputs: int, threshold: flo
     assert n == 1 or not float(clopper_pearson_lower(n - 1, n - 1, level)) > threshold
 
 
-def test_ten_votes_at_a_thousandth_are_just_enough() -> None:
+def test_ten_bound_at_a_thousandth_are_just_enough() -> None:
     assert smallest_sample_count(0.001, 1) == 10
     assert smallest_sample_count(0.001, 2) == 11
     # Equality is not enough: at level 2^-k, k unanimous votes give a bound of 1/2, which abstains.
@@ -59,7 +59,7 @@ def test_a_hopeless_plan_is_refused_and_a_sufficient_one_named() -> None:
     require_certifiable(needed, 0.001, 41_500)
     with pytest.raises(InvalidInputError, match=f"at least {needed} votes") as caught:
         require_certifiable(10, 0.001, 41_500)
-    assert caught.value.field == "n_votes"
+    assert caught.value.field == "n_bound"
     with pytest.raises(InvalidInputError):
         require_certifiable(needed, 0.001, 41_500, threshold=0.9)
     with pytest.raises(InvalidInputError):
@@ -80,15 +80,15 @@ def test_k_makes_a_small_plan_possible() -> None:
 
 
 def test_k_is_about_the_best_by_simulation() -> None:
-    n_outputs, n_votes, alpha, thresholds = 20_000, 1000, 0.01, (0.9, 0.99)
+    n_outputs, n_bound, alpha, thresholds = 20_000, 1000, 0.01, (0.9, 0.99)
     rng = np.random.default_rng(0)
-    votes = rng.binomial(n_votes, rng.beta(1.0, 0.1, size=200_000))
+    votes = rng.binomial(n_bound, rng.beta(1.0, 0.1, size=200_000))
 
     def share(k: int) -> float:
-        lower = clopper_pearson_lower(votes, n_votes, k * alpha / n_outputs)
+        lower = clopper_pearson_lower(votes, n_bound, k * alpha / n_outputs)
         return float(np.mean([np.mean(lower >= t) for t in thresholds])) - (k - 1) / n_outputs
 
-    chosen = pick_k(n_outputs, n_votes, alpha, thresholds=thresholds).k
+    chosen = pick_k(n_outputs, n_bound, alpha, thresholds=thresholds).k
     assert share(chosen) >= max(share(k) for k in (1, 3, 10, 30, 100, 300, 1000)) - 2e-3
     assert share(chosen) > share(1)
 
@@ -104,7 +104,7 @@ def test_critical_counts_match_the_bound() -> None:
 @pytest.mark.parametrize(
     ("field", "arguments"),
     [
-        ("n_votes", {"n_votes": 0}),
+        ("n_bound", {"n_bound": 0}),
         ("thresholds", {"thresholds": ()}),
         ("thresholds", {"thresholds": (0.5, 1.0)}),
         ("prior", {"prior": (0.0, 1.0)}),
@@ -114,5 +114,5 @@ def test_critical_counts_match_the_bound() -> None:
 )
 def test_bad_plans_name_their_field(field: str, arguments: dict) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        pick_k(**{"n_outputs": 100, "n_votes": 100, "alpha": 0.01} | arguments)
+        pick_k(**{"n_outputs": 100, "n_bound": 100, "alpha": 0.01} | arguments)
     assert caught.value.field == field

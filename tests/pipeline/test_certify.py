@@ -190,6 +190,7 @@ def test_items_of_different_sizes_share_a_rule() -> None:
         ({"budgets": [-1.0]}, "budgets"),
         ({"budgets": [float("nan")]}, "budgets"),
         ({"bounds": {}}, "bounds"),
+        ({"certificates": []}, "certificates"),
         ({"plan": SamplingPlan(10, 5)}, "at least 9 votes"),
         ({"layout": GridLayout((2, 3), -0.1, 0.4)}, "levels"),
         ({"layout": GridLayout((2, 3), 0.0, 0.4)}, "levels"),

@@ -53,13 +53,13 @@ def smallest_sample_count(
 
 
 def require_certifiable(
-    n_votes: int, alpha: float, n_outputs: int, *, threshold: float = 0.5, strategy: Simultaneous | None = None
+    n_bound: int, alpha: float, n_outputs: int, *, threshold: float = 0.5, strategy: Simultaneous | None = None
 ) -> None:
     """Refuse a sampling plan under which every output would abstain whatever the model answers.
 
     Parameters
     ----------
-    n_votes
+    n_bound
         Number of samples that bound the candidate's probability (N₂).
     alpha, n_outputs, threshold, strategy
         As in :func:`smallest_sample_count`.
@@ -70,10 +70,10 @@ def require_certifiable(
         If not even unanimous votes could be bounded above the threshold. Names the smallest number that could.
     """
     needed = smallest_sample_count(alpha, n_outputs, threshold, strategy)
-    if not n_votes >= needed:
+    if not n_bound >= needed:
         raise InvalidInputError(
-            "n_votes",
-            f"with {n_votes} votes, alpha = {alpha} and {n_outputs} outputs not even unanimous votes give a bound "
+            "n_bound",
+            f"with {n_bound} votes, alpha = {alpha} and {n_outputs} outputs not even unanimous votes give a bound "
             f"above {threshold}, so nothing could be certified",
             f"Draw at least {needed} votes per output group, or raise alpha",
         )
@@ -81,7 +81,7 @@ def require_certifiable(
 
 def pick_k(
     n_outputs: int,
-    n_votes: int,
+    n_bound: int,
     alpha: float,
     *,
     thresholds: Sequence[float] = (0.5, 0.7, 0.9, 0.97, 0.99, 0.995),
@@ -96,7 +96,7 @@ def pick_k(
 
     Parameters
     ----------
-    n_outputs, n_votes, alpha
+    n_outputs, n_bound, alpha
         The sampling plan: outputs that are bounded together, votes per output, error probability.
     thresholds
         Label probabilities that the budgets of interest ask for, each in (0, 1).
@@ -115,8 +115,8 @@ def pick_k(
         If an argument is out of range.
     """
     Bonferroni().levels(n_outputs, alpha)  # refuses what no strategy could use
-    if n_votes < 1:
-        raise InvalidInputError("n_votes", f"{n_votes} votes bound nothing", "Pass a positive number of votes")
+    if n_bound < 1:
+        raise InvalidInputError("n_bound", f"{n_bound} votes bound nothing", "Pass a positive number of votes")
     if not (len(thresholds) > 0 and all(0 < threshold < 1 for threshold in thresholds)):
         raise InvalidInputError("thresholds", "thresholds must lie in (0, 1)", "Pass at least one probability")
     if not (prior[0] > 0 and prior[1] > 0):
@@ -125,8 +125,8 @@ def pick_k(
     for k in _candidates(n_outputs):
         level = KFamilywise(k).levels(n_outputs, alpha)
         # Smallest count whose tail at the threshold is at most the level, that is, whose bound reaches it.
-        critical = stats.binom.isf(level, n_votes, np.asarray(thresholds)) + 1
-        share = float(np.mean(stats.betabinom.sf(critical - 1, n_votes, *prior))) - (k - 1) / n_outputs
+        critical = stats.binom.isf(level, n_bound, np.asarray(thresholds)) + 1
+        share = float(np.mean(stats.betabinom.sf(critical - 1, n_bound, *prior))) - (k - 1) / n_outputs
         if share > best_share + 1e-9:
             best_k, best_share = k, share
     return KFamilywise(best_k)

@@ -11,9 +11,17 @@ from rich.console import Console
 
 from localsmooth.cli.summary import print_summary
 from localsmooth.config import Configuration, load_configuration
-from localsmooth.config.build import build_items, build_layout, build_model, build_noise, build_options, build_plan
-from localsmooth.pipeline import COLLECTIVE_BOUNDS
-from localsmooth.pipeline import certify as run_pipeline
+from localsmooth.config.build import (
+    build_items,
+    build_layout,
+    build_model,
+    build_noise,
+    build_options,
+    build_plan,
+    build_scores,
+    build_settings,
+)
+from localsmooth.pipeline.certify import run_certification
 from localsmooth.sampling import RichProgress
 
 __all__ = ["certify", "run_configuration"]
@@ -21,15 +29,14 @@ __all__ = ["certify", "run_configuration"]
 
 def run_configuration(configuration: Configuration, out: Path, console: Console) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
-    return run_pipeline(
+    return run_certification(
         build_model(configuration),
         build_items(configuration),
         layout=build_layout(configuration),
+        noise=build_noise(configuration.noise),
         plan=build_plan(configuration),
-        alpha=configuration.certificate.alpha,
-        budgets=configuration.certificate.budget_values(),
-        noise=build_noise(configuration),
-        bounds={name: COLLECTIVE_BOUNDS[name] for name in configuration.certificate.bounds},
+        settings=build_settings(configuration.certificate, configuration.noise),
+        scores=build_scores(configuration),
         out=out,
         name=configuration.name,
         configuration=configuration.model_dump(mode="json"),

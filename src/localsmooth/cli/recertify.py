@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from localsmooth.cli.summary import print_summary
+from localsmooth.config.build import build_settings
+from localsmooth.config.load import load_certificate
+from localsmooth.config.schema import AnyNoise, CertificateSection
 from localsmooth.errors import InvalidInputError
-from localsmooth.pipeline import COLLECTIVE_BOUNDS
-from localsmooth.pipeline import recertify as run_pipeline
+from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings
+from localsmooth.pipeline.recertify import recertify_with
+from localsmooth.pipeline.record import RunRecord, load_record
+from localsmooth.pipeline.registry import default_certificate, noise_from_configuration
 from localsmooth.results import save
 
 __all__ = ["parse_budgets", "recertify"]
@@ -42,19 +49,36 @@ def recertify(
     alpha: Annotated[float | None, typer.Option("--alpha", help="Failure probability per item.")] = None,
     budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count.")] = None,
     bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="File with a [certificate] section to use instead of the run's.")
+    ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="File to write. [default: RUN/recertified.nc]")] = None,
 ) -> None:
     """Certify again from the tallies of a finished run, without sampling."""
     for name in bound or ():
         if name not in COLLECTIVE_BOUNDS:
             raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(COLLECTIVE_BOUNDS)}")
-    result = run_pipeline(
-        run,
-        alpha=alpha,
-        budgets=None if budgets is None else parse_budgets(budgets),
-        bounds=None if bound is None else {name: COLLECTIVE_BOUNDS[name] for name in bound},
-    )
+    settings = _settings(load_record(run), None if config is None else load_certificate(config))
+    changes: dict[str, Any] = {}
+    if alpha is not None:
+        changes["alpha"] = alpha
+    if budgets is not None:
+        changes["budgets"] = tuple(parse_budgets(budgets))
+    if bound is not None:
+        changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
+    result = recertify_with(run, replace(settings, **changes))
     target = run / "recertified.nc" if to is None else to
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, Console())
     Console(stderr=True).print(f"Result: {target}. Picture: localsmooth report {target}", highlight=False)
+
+
+def _settings(record: RunRecord, section: CertificateSection | None) -> CertificationSettings:
+    """What the run was certified with, or what a file's certificate section says."""
+    if section is None and "certificate" in record.configuration:
+        section = CertificateSection.model_validate(record.configuration["certificate"])
+    if section is not None and "noise" in record.configuration:
+        noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(record.configuration["noise"])
+        return build_settings(section, noise)
+    certificate = default_certificate(noise_from_configuration(record.noise))
+    return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,))

@@ -13,17 +13,42 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from localsmooth.bounds import (
+    SCORE_BOUNDS,
+    Bonferroni,
+    FixedThresholdHolm,
+    KFamilywise,
+    PaperHolm,
+    Simultaneous,
+)
+from localsmooth.certificates import (
+    SCORE_CERTIFICATES,
+    VOTE_CERTIFICATES,
+    RenyiVotes,
+    ScoreCertificate,
+    VoteCertificate,
+)
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.schema import (
+    AnyNoise,
+    AnyRule,
     ArraysSection,
+    BernoulliSection,
     CallableModelSection,
+    CertificateSection,
     Configuration,
     DigitScenesModelSection,
     DigitScenesSection,
+    FixedThresholdHolmSection,
+    GaussianSection,
     ImageFilesSection,
+    KFamilywiseSection,
     OnnxModelSection,
+    PaperHolmSection,
     SamplingSection,
+    SparseFlipsSection,
     TorchModelSection,
+    UniformSection,
 )
 from localsmooth.datasets import Item, ItemSet, load_arrays, load_pictures
 from localsmooth.layout import (
@@ -36,11 +61,24 @@ from localsmooth.layout import (
     linear_in_variance,
 )
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
-from localsmooth.noise import Gaussian, Noise
+from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
+from localsmooth.pipeline.scores import ScoreCounting
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 from localsmooth.sampling import SamplingOptions, SamplingPlan
 from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split, load_unet
 
-__all__ = ["build_items", "build_layout", "build_model", "build_noise", "build_options", "build_plan"]
+__all__ = [
+    "build_items",
+    "build_layout",
+    "build_model",
+    "build_noise",
+    "build_options",
+    "build_plan",
+    "build_scores",
+    "build_settings",
+]
 
 _METRICS = {"chebyshev": chebyshev, "euclidean": euclidean}
 _INTERPOLATIONS = {"linear": linear, "variance": linear_in_variance}
@@ -195,11 +233,12 @@ def _scenes(section: DigitScenesSection) -> ItemSet:
 
 def build_layout(configuration: Configuration) -> GridLayout:
     """Make the rule that lays out items of any size."""
-    section, noise = configuration.layout, configuration.noise
+    section = configuration.layout
+    minimum, maximum = _levels(configuration.noise)
     return GridLayout(
         cells=tuple(section.cells),
-        minimum=noise.sigma_min,
-        maximum=noise.sigma_max,
+        minimum=minimum,
+        maximum=maximum,
         metric=_METRICS[section.metric],
         interpolation=_INTERPOLATIONS[section.interpolation],
         reach=_REACHES[section.reach],
@@ -209,9 +248,77 @@ def build_layout(configuration: Configuration) -> GridLayout:
     )
 
 
-def build_noise(configuration: Configuration) -> Noise:
+Level = float | tuple[float, ...]
+
+
+def _levels(section: AnyNoise) -> tuple[Level, Level]:
+    """Levels in the own and in the farthest cell."""
+    if isinstance(section, GaussianSection):
+        return section.sigma_min, section.sigma_max
+    if isinstance(section, UniformSection):
+        return section.lambda_min, section.lambda_max
+    if isinstance(section, BernoulliSection):
+        return section.theta_min, section.theta_max
+    return (section.addition_min, section.deletion_min), (section.addition_max, section.deletion_max)
+
+
+def build_noise(section: AnyNoise) -> Noise:
     """Make the smoothing distribution."""
-    return Gaussian(clamp=configuration.noise.clamp)
+    if isinstance(section, GaussianSection):
+        return Gaussian(clamp=section.clamp)
+    if isinstance(section, UniformSection):
+        return Uniform(clamp=section.clamp)
+    return Bernoulli() if isinstance(section, BernoulliSection) else SparseFlips()
+
+
+def build_scores(configuration: Configuration) -> ScoreCounting | None:
+    """Make the way scores are counted, where the configuration says so."""
+    section = configuration.sampling
+    if section.scores is None:
+        return None
+    return ScoreCounting(section.scores, section.score_grid or (1024 if section.scores == "moments" else 128))
+
+
+def build_settings(section: CertificateSection, noise_section: AnyNoise) -> CertificationSettings:
+    """Make what is proven from the tallies."""
+    noise = build_noise(noise_section)
+    return CertificationSettings(
+        alpha=section.alpha,
+        budgets=tuple(section.budget_values()),
+        certificates=_certificates(section, noise),
+        bounds={name: COLLECTIVE_BOUNDS[name] for name in section.bounds},
+        simultaneous=_rule(section.many_outputs),
+        score_bound=SCORE_BOUNDS[section.score_bound](),
+        threat=_threat(noise_section),
+    )
+
+
+def _certificates(section: CertificateSection, noise: Noise) -> tuple[VoteCertificate | ScoreCertificate, ...]:
+    if section.base is None and section.renyi_orders is None:
+        return (default_certificate(noise),)
+    made: list[VoteCertificate | ScoreCertificate] = []
+    for name in section.base or [default_certificate(noise).name]:
+        if name == RenyiVotes.name and section.renyi_orders is not None:
+            made.append(RenyiVotes(tuple(section.renyi_orders)))
+        elif name in VOTE_CERTIFICATES:
+            made.append(VOTE_CERTIFICATES[name]())
+        else:
+            made.append(SCORE_CERTIFICATES[name]())
+    return tuple(made)
+
+
+def _rule(section: AnyRule) -> Simultaneous:
+    if isinstance(section, KFamilywiseSection):
+        return KFamilywise(section.k)
+    if isinstance(section, FixedThresholdHolmSection):
+        return FixedThresholdHolm(section.tau)
+    return PaperHolm() if isinstance(section, PaperHolmSection) else Bonferroni()
+
+
+def _threat(section: AnyNoise) -> ItemThreat:
+    if not isinstance(section, SparseFlipsSection):
+        return NormBall()
+    return Flips({"any": Kind.ANY, "additions": Kind.ADDITIONS, "deletions": Kind.DELETIONS}[section.flips])
 
 
 def build_plan(configuration: Configuration) -> SamplingPlan:

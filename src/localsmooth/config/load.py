@@ -5,13 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from localsmooth.config.explain import ConfigurationError, explain
-from localsmooth.config.schema import Configuration
+from localsmooth.config.schema import CertificateSection, Configuration
 
-__all__ = ["load_configuration", "parse_configuration"]
+__all__ = ["load_certificate", "load_configuration", "parse_configuration"]
 
 _LARGEST_FILE = 1 << 20
 
@@ -46,15 +47,36 @@ def load_configuration(path: Path | str) -> Configuration:
         If the file is missing, too large, not TOML, or not a valid configuration.
     """
     path = Path(path)
+    values = _read(path)
+    try:
+        return parse_configuration(values, path.parent)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}:\n{error}") from None
+
+
+def load_certificate(path: Path | str) -> CertificateSection:
+    """Read the certificate section of a TOML file; other sections are not looked at.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file cannot be read, or has no valid certificate section.
+    """
+    values = _read(Path(path)).get("certificate")
+    if values is None:
+        raise ConfigurationError(f"{path}: there is no section [certificate].")
+    try:
+        return CertificateSection.model_validate(values)
+    except ValidationError as error:
+        raise explain(CertificateSection, error) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigurationError(f"{path}: no such file.")
     if path.stat().st_size > _LARGEST_FILE:
         raise ConfigurationError(f"{path}: larger than 1 MiB, which no configuration is.")
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{path}: not valid TOML: {error}.") from None
-    try:
-        return parse_configuration(values, path.parent)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}:\n{error}") from None

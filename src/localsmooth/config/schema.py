@@ -20,18 +20,25 @@ from pydantic import (
 
 __all__ = [
     "ArraysSection",
+    "BernoulliSection",
+    "BonferroniSection",
     "BudgetRange",
     "CallableModelSection",
     "CertificateSection",
     "Configuration",
     "DigitScenesModelSection",
     "DigitScenesSection",
+    "FixedThresholdHolmSection",
     "GaussianSection",
     "ImageFilesSection",
+    "KFamilywiseSection",
     "LayoutSection",
     "OnnxModelSection",
+    "PaperHolmSection",
     "SamplingSection",
+    "SparseFlipsSection",
     "TorchModelSection",
+    "UniformSection",
 ]
 
 
@@ -46,6 +53,7 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
 
 ExistingPath = Annotated[Path, AfterValidator(_resolve)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Section(BaseModel):
@@ -168,6 +176,59 @@ class GaussianSection(Section):
         return self
 
 
+class UniformSection(Section):
+    """Uniform noise for the l1 norm: each input is moved by up to lambda."""
+
+    distribution: Literal["uniform"]
+    lambda_min: Positive
+    """Half width inside an output's own cell."""
+    lambda_max: Positive
+    """Half width in the farthest cell."""
+    clamp: bool = False
+
+    @model_validator(mode="after")
+    def _ordered(self) -> UniformSection:
+        if self.lambda_max < self.lambda_min:
+            raise ValueError("lambda_max must not be below lambda_min")
+        return self
+
+
+class BernoulliSection(Section):
+    """Flips of binary inputs, for a number of changed bits."""
+
+    distribution: Literal["bernoulli"]
+    theta_min: Probability
+    """Probability of a flip inside an output's own cell."""
+    theta_max: Probability
+    """Probability of a flip in the farthest cell; 0.5 hides the inputs."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> BernoulliSection:
+        if self.theta_max < self.theta_min:
+            raise ValueError("theta_max must not be below theta_min")
+        return self
+
+
+class SparseFlipsSection(Section):
+    """Sparsity-aware flips of binary inputs, for added and deleted bits."""
+
+    distribution: Literal["sparse-flips"]
+    addition_min: Probability
+    """Probability that a zero becomes one, inside an output's own cell."""
+    addition_max: Probability
+    deletion_min: Probability
+    """Probability that a one becomes zero, inside an output's own cell."""
+    deletion_max: Probability
+    flips: Literal["any", "additions", "deletions"] = "any"
+    """Which flips a budget buys."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> SparseFlipsSection:
+        if self.addition_max < self.addition_min or self.deletion_max < self.deletion_min:
+            raise ValueError("a largest probability must not be below the smallest")
+        return self
+
+
 class LayoutSection(Section):
     """How inputs and outputs are cut into cells and how the level grows between them."""
 
@@ -192,6 +253,10 @@ class SamplingSection(Section):
     channels_last: bool | None = None
     precision: Literal["float32", "float16", "bfloat16"] = "float32"
     compile: bool = False
+    scores: Literal["moments", "histogram"] | None = None
+    """Count the candidates' scores too, for certificates from scores; by default where those are asked for."""
+    score_grid: int | None = Field(default=None, ge=2, le=4096)
+    """Grid steps in [0, 1] to which scores are rounded down: by default 1024 for moments, 128 for a histogram."""
 
 
 class BudgetRange(Section):
@@ -200,6 +265,48 @@ class BudgetRange(Section):
     start: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     stop: float = Field(gt=0, allow_inf_nan=False)
     count: int = Field(ge=2, le=10_000)
+
+
+BaseName = Literal[
+    "gaussian-votes",
+    "gaussian-scores",
+    "uniform-votes",
+    "bernoulli-scores",
+    "sparse-scores",
+    "renyi-votes",
+    "exact-votes",
+]
+
+
+class BonferroniSection(Section):
+    """Every bound holds at once; alpha is shared equally."""
+
+    rule: Literal["bonferroni"]
+
+
+class KFamilywiseSection(Section):
+    """At most k - 1 bounds fail, which are subtracted from every count."""
+
+    rule: Literal["k_familywise"]
+    k: int = Field(ge=1)
+
+
+class FixedThresholdHolmSection(Section):
+    """Step-down test that the votes exceed a threshold fixed beforehand (SegCertify)."""
+
+    rule: Literal["fixed_threshold_holm"]
+    tau: float = Field(gt=0.5, lt=1)
+
+
+class PaperHolmSection(Section):
+    """Ranked Clopper-Pearson bounds: not simultaneous, only to reproduce published curves."""
+
+    rule: Literal["paper_holm"]
+
+
+AnyRule = Annotated[
+    BonferroniSection | KFamilywiseSection | FixedThresholdHolmSection | PaperHolmSection, Field(discriminator="rule")
+]
 
 
 def _budgets_tag(value: object) -> str:
@@ -221,6 +328,15 @@ class CertificateSection(Section):
     budgets: Budgets
     """Budgets ε, as a list or as equally spaced values."""
     bounds: list[Literal["naive", "lp", "envelope"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
+    """Collective bounds, weakest first."""
+    base: list[BaseName] | None = Field(default=None, min_length=1)
+    """Base certificates; several share alpha. By default the one from votes that goes with the noise."""
+    renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
+    """Orders of renyi-votes."""
+    many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
+    """How alpha is shared among the outputs."""
+    score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
+    """Bound on scores, for certificates from scores."""
 
     def budget_values(self) -> list[float]:
         """All budgets, ascending."""
@@ -235,6 +351,11 @@ AnyModel = Annotated[
 AnyData = Annotated[ArraysSection | ImageFilesSection | DigitScenesSection, Field(discriminator="kind")]
 
 
+AnyNoise = Annotated[
+    GaussianSection | UniformSection | BernoulliSection | SparseFlipsSection, Field(discriminator="distribution")
+]
+
+
 class Configuration(Section):
     """One certification run."""
 
@@ -242,6 +363,6 @@ class Configuration(Section):
     model: AnyModel
     data: AnyData
     layout: LayoutSection
-    noise: GaussianSection
+    noise: AnyNoise
     sampling: SamplingSection
     certificate: CertificateSection

@@ -101,7 +101,7 @@ class GridLayout:
     cells
         Number of cells along each spatial axis; (1, 1) is isotropic smoothing.
     minimum, maximum
-        Level in a cell itself and at the farthest cell.
+        Level in a cell itself and at the farthest cell; a tuple for noise with several parameters.
     levels
         A level matrix to use instead of the distance rule.
     metric, reach, interpolation
@@ -115,9 +115,9 @@ class GridLayout:
     """
 
     cells: tuple[int, ...]
-    minimum: float
-    maximum: float
-    levels: Float[np.ndarray, "cells cells"] | None = None
+    minimum: float | tuple[float, ...]
+    maximum: float | tuple[float, ...]
+    levels: Float[np.ndarray, "cells cells *parameters"] | None = None
     metric: Metric = chebyshev
     reach: Reach = farthest_of_grid
     interpolation: Interpolation = linear
@@ -150,9 +150,9 @@ def grid_layout(
     input_shape: tuple[int, ...],
     output_shape: tuple[int, ...] | None = None,
     *,
-    minimum: float,
-    maximum: float,
-    levels: Float[np.ndarray, "cells cells"] | None = None,
+    minimum: float | tuple[float, ...],
+    maximum: float | tuple[float, ...],
+    levels: Float[np.ndarray, "cells cells *parameters"] | None = None,
     metric: Metric = chebyshev,
     reach: Reach = farthest_of_grid,
     interpolation: Interpolation = linear,
@@ -166,7 +166,7 @@ def grid_layout(
     input_shape, output_shape
         Spatial shapes; they may differ (a model with an output stride). The output shape defaults to the input's.
     minimum, maximum
-        Level in a cell itself and at the farthest cell.
+        Level in a cell itself and at the farthest cell; a tuple for noise with several parameters.
     levels
         A level matrix to use instead of the distance rule.
     metric, reach, interpolation
@@ -174,8 +174,17 @@ def grid_layout(
     """
     grid = Grid(tuple(cells))
     if levels is None:
-        levels = distance_levels(
-            grid.positions(), minimum, maximum, metric=metric, reach=reach, interpolation=interpolation
-        )
+        lows, highs = np.atleast_1d(minimum), np.atleast_1d(maximum)
+        if lows.shape != highs.shape:
+            raise InvalidInputError(
+                "levels", "minimum and maximum differ in length", "Give as many of one as the other"
+            )
+        parameters = [
+            distance_levels(
+                grid.positions(), float(low), float(high), metric=metric, reach=reach, interpolation=interpolation
+            )
+            for low, high in zip(lows, highs, strict=True)
+        ]
+        levels = np.stack(parameters, axis=-1) if isinstance(minimum, tuple) else parameters[0]
     outputs = input_shape if output_shape is None else output_shape
     return Layout(grid.partition(tuple(outputs)), grid.partition(tuple(input_shape)), levels)

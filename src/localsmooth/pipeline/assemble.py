@@ -48,22 +48,22 @@ def assemble(
         precision=record.precision,
         versions=record.versions,
         input_bounds=record.input_bounds,
-        assumptions=_assumptions(noise, record, settings),
+        assumptions=_assumptions(record, settings),
+        proven=settings.simultaneous.simultaneous,
     )
     return build_dataset([certify_item(item, noise, settings) for item in items], run)
 
 
-def _assumptions(noise: Noise, record: RunRecord, settings: CertificationSettings) -> tuple[str, ...]:
+def _assumptions(record: RunRecord, settings: CertificationSettings) -> tuple[str, ...]:
     """Sentences that the promise rests on besides α, N₁ and N₂."""
-    sentences = [
-        f"Votes bounded by Clopper-Pearson intervals, joined over all outputs by {settings.simultaneous.name}."
-    ]
-    if not settings.simultaneous.simultaneous:
-        sentences.append(
-            "These bounds do NOT hold simultaneously: the numbers reproduce a publication, they certify nothing."
-        )
+    names = " and ".join(certificate.name for certificate in settings.certificates)
+    sentences = [f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}."]
+    if settings.needs_scores:
+        sentences.append(f"Scores bounded by {settings.score_bound.name}.")
+    if len(settings.certificates) > 1:
+        sentences.append("They share α equally; each output is smoothed by the rule that its certificate is about.")
     if settings.simultaneous.discount:
-        sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every count in return.")
+        sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every certified count.")
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
     if record.precision != "float32":

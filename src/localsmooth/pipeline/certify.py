@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,7 +15,7 @@ import torch
 import xarray as xr
 
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous, require_certifiable
-from localsmooth.certificates import GaussianVotes, ScoreCertificate, VoteCertificate
+from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.collective import Bound
 from localsmooth.datasets import Item, ItemSet
@@ -27,7 +26,7 @@ from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
@@ -44,7 +43,7 @@ from localsmooth.sampling import (
     sample,
 )
 
-__all__ = ["certify"]
+__all__ = ["certify", "run_certification"]
 
 
 def certify(
@@ -94,7 +93,8 @@ def certify(
     bounds
         Collective bounds by name, weakest first; naive, lp and envelope by default.
     certificates
-        Base certificates; Gaussian votes by default. Several share α, and each output relies on the best for it.
+        Base certificates; by default the one from votes that goes with the noise. Several share α, and each output
+        relies on the best for it.
     simultaneous
         How α is shared among the outputs; Bonferroni by default.
     score_bound
@@ -132,17 +132,61 @@ def certify(
     """
     items = _item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
-    options = SamplingOptions() if options is None else options
     settings = CertificationSettings(
         alpha,
         tuple(float(b) for b in budgets),
+        (default_certificate(noise),) if certificates is None else certificates,
         COLLECTIVE_BOUNDS if bounds is None else bounds,
-        (GaussianVotes(),) if certificates is None else certificates,
         Bonferroni() if simultaneous is None else simultaneous,
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,
     )
-    scores = ScoreCounting.for_bound(settings.score_bound) if settings.needs_scores else None
+    return run_certification(
+        model,
+        items,
+        layout=layout,
+        noise=noise,
+        plan=plan,
+        settings=settings,
+        out=out,
+        name=name,
+        units=units,
+        configuration=configuration,
+        options=options,
+        progress=progress,
+    )
+
+
+def run_certification(
+    model: Model,
+    items: ItemSet,
+    *,
+    layout: Layout | LayoutRecipe,
+    noise: Noise,
+    plan: SamplingPlan,
+    settings: CertificationSettings,
+    scores: ScoreCounting | None = None,
+    out: Path | str | None = None,
+    name: str = "localized",
+    units: str | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    options: SamplingOptions | None = None,
+    progress: SamplingProgress | None = None,
+) -> xr.Dataset:
+    """Do what `certify` does, with settings made elsewhere.
+
+    Parameters
+    ----------
+    model, items, layout, noise, plan, out, name, units, configuration, options, progress
+        As in `certify`.
+    settings
+        What to prove.
+    scores
+        How scores are counted; by default only where the settings need them, and as little as they need.
+    """
+    options = SamplingOptions() if options is None else options
+    if scores is None and settings.needs_scores:
+        scores = ScoreCounting.for_bound(settings.score_bound)
     if scores is not None:
         options = replace(options, counters=scores.counters())
     layouts = _layouts(model, items, layout)
@@ -151,10 +195,9 @@ def certify(
     for made in layouts:
         noise.validate(made.levels)
         if not settings.needs_scores:
-            require_certifiable(plan.n_bound, alpha, made.outputs.labels.size, strategy=settings.simultaneous)
+            require_certifiable(plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous)
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
-        began = time.perf_counter()
         tallies = sample(
             model,
             [item.image for item in items],
@@ -165,7 +208,7 @@ def certify(
             options=options,
             progress=default_progress() if progress is None else progress,
         )
-        seconds = time.perf_counter() - began
+        chunks = store.finished().values()
         sampled = [
             SampledItem(
                 item.name,
@@ -190,12 +233,12 @@ def certify(
             n_bound=plan.n_bound,
             units=_units(model) if units is None else units,
             input_bounds=model.bounds,
-            seconds=seconds,
-            batch_size=options.batch_size or 1,
+            seconds=sum(chunk.seconds for chunk in chunks),
+            batch_size=max(1, *(chunk.batch_size for chunk in chunks)),
             device=str(model.device),
             precision=_precision(model),
             versions=_versions(),
-            alpha=alpha,
+            alpha=settings.alpha,
             budgets=list(settings.budgets),
             bound_names=list(settings.bounds),
             configuration=dict(configuration or {}),

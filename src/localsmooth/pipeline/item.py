@@ -80,7 +80,7 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
     curves = {
         (target, name): curve
         for target, mask in targets.items()
-        for name, curve in _curves(base, mask, threat, settings).items()
+        for name, curve in _curves(base, mask, threat, item.layout.inputs.count, settings).items()
     }
     return ItemResult(
         name=item.name,
@@ -100,13 +100,17 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
 
 
 def _curves(
-    base: BaseCertificates, mask: Bool[np.ndarray, "outputs"], threat: Threat, settings: CertificationSettings
+    base: BaseCertificates,
+    mask: Bool[np.ndarray, "outputs"],
+    threat: Threat,
+    input_groups: int,
+    settings: CertificationSettings,
 ) -> dict[str, CertifiedCurve]:
     """Certified counts of one target set under every collective bound."""
-    columns, budgets = base.weights.shape[-1], len(settings.budgets)
+    budgets = len(settings.budgets)
     if not mask.any():
         nothing = np.zeros(budgets)
-        empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, columns)))
+        empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
         return dict.fromkeys(settings.bounds, empty)
     problem = Problem(base.weights, base.eta, base.group, threat, np.flatnonzero(mask))
     made: dict[str, CertifiedCurve] = {}
@@ -116,6 +120,7 @@ def _curves(
             certified=np.maximum(solved.certified - base.discount, 0),
             lower=np.maximum(solved.lower - base.discount, 0.0),
             upper=solved.upper.astype(np.float64),
-            attack=np.stack([answer.attack for answer in solved]),
+            # Where kinds of perturbation are told apart, what is shown is their sum in each input group.
+            attack=np.stack([answer.attack.reshape(-1, input_groups).sum(axis=0) for answer in solved]),
         )
     return made

@@ -8,16 +8,16 @@ from pathlib import Path
 import xarray as xr
 
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
-from localsmooth.certificates import GaussianVotes, ScoreCertificate, VoteCertificate
+from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.record import load_items, load_record
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, noise_from_configuration
+from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate, noise_from_configuration
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import DirectoryStore
 
-__all__ = ["recertify"]
+__all__ = ["recertify", "recertify_with"]
 
 
 def recertify(
@@ -53,15 +53,23 @@ def recertify(
     """
     folder = Path(run)
     record = load_record(folder)
+    noise = noise_from_configuration(record.noise)
     settings = CertificationSettings(
         alpha=record.alpha if alpha is None else alpha,
         budgets=tuple(record.budgets if budgets is None else budgets),
         bounds=_stored_bounds(record.bound_names) if bounds is None else bounds,
-        certificates=(GaussianVotes(),) if certificates is None else certificates,
+        certificates=(default_certificate(noise),) if certificates is None else certificates,
         simultaneous=Bonferroni() if simultaneous is None else simultaneous,
         score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
         threat=NormBall() if threat is None else threat,
     )
+    return recertify_with(folder, settings)
+
+
+def recertify_with(run: Path | str, settings: CertificationSettings) -> xr.Dataset:
+    """Do what `recertify` does, with settings made elsewhere."""
+    folder = Path(run)
+    record = load_record(folder)
     store = DirectoryStore(folder, read_only=True)
     return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings)
 

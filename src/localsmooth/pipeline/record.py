@@ -59,9 +59,9 @@ class RunRecord:
     input_bounds
         Declared bounds of clean inputs.
     seconds
-        Time spent sampling.
+        Time spent sampling, over all interruptions.
     batch_size, device, precision
-        How the model was run.
+        How the model was run; the largest batch size used.
     versions
         Versions of the libraries that the tallies depend on.
     alpha, budgets, bound_names

@@ -4,16 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from localsmooth.certificates import GaussianVotes, RenyiVotes, UniformVotes, VoteCertificate
 from localsmooth.collective import Bound, Envelope, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
-from localsmooth.noise import Gaussian, Noise
+from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-__all__ = ["COLLECTIVE_BOUNDS", "noise_from_configuration"]
+__all__ = ["COLLECTIVE_BOUNDS", "default_certificate", "noise_from_configuration"]
 
 COLLECTIVE_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
 """Collective bounds by name, weakest first."""
 
-_NOISES: Mapping[str, type[Noise]] = {"gaussian": Gaussian}
+_NOISES: Mapping[str, type[Noise]] = {
+    "gaussian": Gaussian,
+    "uniform": Uniform,
+    "bernoulli": Bernoulli,
+    "sparse-flips": SparseFlips,
+}
+
+_CERTIFICATES: Mapping[type[Noise], type[VoteCertificate]] = {
+    Gaussian: GaussianVotes,
+    Uniform: UniformVotes,
+    Bernoulli: RenyiVotes,
+    SparseFlips: RenyiVotes,
+}
+
+
+def default_certificate(noise: Noise) -> VoteCertificate:
+    """The certificate from votes that goes with a noise.
+
+    Raises
+    ------
+    InvalidInputError
+        If the noise is of no family known here.
+    """
+    for family, certificate in _CERTIFICATES.items():
+        if isinstance(noise, family):
+            return certificate()
+    raise InvalidInputError(
+        "certificates", f"there is no default for {type(noise).__name__} noise", "Name the certificates to use"
+    )
 
 
 def noise_from_configuration(configuration: Mapping[str, object]) -> Noise:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
-from localsmooth.certificates import GaussianVotes, ScoreCertificate, VoteCertificate
+from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
@@ -26,10 +26,10 @@ class CertificationSettings:
         Probability with which the certificate of one item may fail.
     budgets
         Perturbation sizes ε, in the units of the input; sorted, duplicates dropped.
-    bounds
-        Collective bounds by the names they get in the result, weakest first.
     certificates
         Base certificates; several share α equally, and each output relies on whichever reaches farther.
+    bounds
+        Collective bounds by the names they get in the result, weakest first.
     simultaneous
         How the risk is shared among the outputs of one item.
     score_bound
@@ -45,8 +45,8 @@ class CertificationSettings:
 
     alpha: float
     budgets: tuple[float, ...]
+    certificates: Sequence[VoteCertificate | ScoreCertificate]
     bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
-    certificates: Sequence[VoteCertificate | ScoreCertificate] = field(default_factory=lambda: (GaussianVotes(),))
     simultaneous: Simultaneous = field(default_factory=Bonferroni)
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     threat: ItemThreat = field(default_factory=NormBall)

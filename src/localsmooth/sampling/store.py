@@ -37,18 +37,27 @@ class FinishedChunk:
         See `ChunkRecord`.
     batch_size
         Samples per forward pass that it was drawn with; 0 if that was not recorded.
+    seconds
+        Time that it took; 0 if that was not recorded.
     """
 
     size: int
     n: int
     chosen: str
     batch_size: int = 0
+    seconds: float = 0.0
 
     @classmethod
     def of(cls, record: ChunkRecord) -> FinishedChunk:
         """Leave the counts of a chunk out."""
-        used = record.provenance.get("batch_size")
-        return cls(record.chunk.size, record.n, record.chosen, used if isinstance(used, int) else 0)
+        used, seconds = record.provenance.get("batch_size"), record.provenance.get("seconds")
+        return cls(
+            record.chunk.size,
+            record.n,
+            record.chosen,
+            used if isinstance(used, int) else 0,
+            seconds if isinstance(seconds, float) else 0.0,
+        )
 
 
 @dataclass(frozen=True, eq=False)
