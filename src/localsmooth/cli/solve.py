@@ -12,7 +12,6 @@ import typer
 from ..collective import (
     Answer,
     Bound,
-    CertificateError,
     Envelope,
     Exact,
     LinearProgram,
@@ -22,7 +21,6 @@ from ..collective import (
     read_problems,
 )
 from ..collective import solve as solve_problem
-from ..errors import InvalidInputError
 
 __all__ = ["solve"]
 
@@ -60,13 +58,9 @@ def solve(
     as_json: Annotated[bool, typer.Option("--json", help="Print answers as JSON.")] = False,
 ) -> None:
     """Certify how many predictions survive one adversary, from per-prediction certificates."""
-    try:
-        content = read_problems(problem)
-        method = _bound(bound, gap, time_limit)
-        curves = [tuple(solve_problem(each, method, verify)) for each in content.problems]
-    except (InvalidInputError, CertificateError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, InvalidInputError) else 1) from error
+    content = read_problems(problem)
+    method = _bound(bound, gap, time_limit)
+    curves = [tuple(solve_problem(each, method, verify)) for each in content.problems]
     if as_json:
         records = [
             [answer_record(answer) for answer in answers] if several else answer_record(answers[0])

@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
+from .attack import standing
+from .problem import Problem
 from .proof import Proof
 
 __all__ = ["Answer", "Curve", "Status"]
@@ -47,12 +49,10 @@ class Answer:
         Time spent on this budget.
     attack
         The best attack found: spending per input column.
-    broken
-        Indices of the targets that the attack breaks (abstentions, never robust, are not among them).
     prices
         For each row of the threat, the certified count lost per unit of further budget (the dual price).
-    targets
-        Number of targets.
+    problem
+        What was asked.
     proof
         The dual numbers behind ``certified``, for `localsmooth.collective.verify`.
     verified
@@ -65,11 +65,22 @@ class Answer:
     status: Status
     seconds: float
     attack: Float[np.ndarray, "columns"]
-    broken: Int[np.ndarray, "broken"]
     prices: Float[np.ndarray, "rows"]
-    targets: int
+    problem: Problem
     proof: Proof
     verified: Fraction | None = None
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return len(self.problem.targets)
+
+    @property
+    def broken(self) -> Int[np.ndarray, "broken"]:
+        """Indices of the targets that the attack breaks (abstentions, never robust, are not among them)."""
+        targets = self.problem.targets
+        robust = np.any(self.problem.eta[:, targets] > 0, axis=0)
+        return targets[robust & ~standing(self.problem, self.attack)]
 
     @property
     def gap(self) -> int:

@@ -65,8 +65,21 @@ def estimates(setting: Setting, spendings: Float[np.ndarray, "attacks columns"])
 
 
 def survivors(problem: Problem, spending: Float[np.ndarray, "columns"]) -> int:
-    """Return the number of targets that survive a spending."""
-    return int(np.count_nonzero(standing(problem, spending)))
+    """Return the number of targets that survive a spending, in exact arithmetic."""
+    if len(problem.weights) > 1:
+        return int(np.count_nonzero(standing(problem, spending)))
+    # With one certificate a group's count follows from its steps, without a look at every output.
+    slack = (problem.columns + 4) * UNIT
+    total = 0.0
+    for weights, steps in zip(problem.pieces.weights, problem.pieces.steps, strict=True):
+        feed = float(weights @ spending)
+        reached, highest = steps.reached(feed * (1 - slack)), steps.reached(feed * (1 + slack))
+        if reached < highest:
+            exact = _exact_dot(weights, spending)
+            while reached < highest and Fraction(float(steps.thresholds[reached])) <= exact:
+                reached += 1
+        total += float(steps.counts[reached - 1])
+    return int(total)
 
 
 def simple_attacks(setting: Setting) -> list[Float[np.ndarray, "columns"]]:

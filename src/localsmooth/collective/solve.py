@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from ..errors import InvalidInputError
 from .answer import Answer, Curve, Status
-from .attack import estimates, fit, simple_attacks, standing, survivors
+from .attack import estimates, fit, simple_attacks, survivors
 from .bound import Bound, Outcome, Worker
 from .dual import DualPoint, evaluate
 from .envelope import Envelope
@@ -171,8 +171,6 @@ def _finish(problem: Problem, draft: _Draft) -> Answer:
     certified = draft.certified
     if certified > draft.upper:
         raise AssertionError("a proven bound lies above an attack: please report this as a fault of the package")
-    left = standing(problem, draft.attack)
-    robust = np.any(problem.eta[:, problem.targets] > 0, axis=0)
     return Answer(
         certified,
         draft.lower,
@@ -180,8 +178,7 @@ def _finish(problem: Problem, draft: _Draft) -> Answer:
         Status.EXACT if certified == draft.upper else draft.status,
         draft.seconds,
         draft.attack,
-        problem.targets[robust & ~left],
         draft.prices,
-        len(problem.targets),
+        problem,
         draft.proof,
     )
