@@ -86,8 +86,9 @@ def certify_outputs(
 ) -> CertifiedOutputs:
     """Bound the tallies of all outputs at once and turn them into base certificates.
 
-    Several certificates share α equally, and each output may rely on whichever reaches farther. The expected number of
-    bounds that fail is then what it is for one certificate at α, so that the rule's discount is paid once.
+    All certificates hold at once, and each output may rely on whichever reaches farther. Where both votes and scores
+    are bounded they get half of α each: the expected number of bounds that fail is then what it is for one kind at α,
+    so that the rule's discount is paid once.
 
     Parameters
     ----------
@@ -115,7 +116,9 @@ def certify_outputs(
     """
     if not certificates:
         raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
-    share = alpha if len(certificates) == 1 else math.nextafter(alpha / len(certificates), 0.0)
+    # Certificates from votes share one set of bounds, those from scores another: only the two kinds divide α.
+    kinds = len({isinstance(certificate, VoteCertificate) for certificate in certificates})
+    share = alpha if kinds == 1 else math.nextafter(alpha / kinds, 0.0)
     parts: list[Thresholds] = []
     lower: Float[np.ndarray, "outputs"] | None = None
     for certificate in certificates:

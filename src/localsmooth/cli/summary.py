@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import xarray as xr
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -34,30 +35,12 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         Where to print.
     """
     first = run_info(next(iter(results.values())))
-    budgets = table_budgets(results)
-    table = Table(title=f"Certified shares; {first.norm} budgets in units of {first.units}", title_justify="left")
-    for heading in ("method", "target", "bound", "ACR"):
-        table.add_column(heading)
-    for budget in budgets:
-        table.add_column(f"ε={budget:.3g}", justify="right")
-    for method, dataset in results.items():
-        shares = dataset["budget"].values
-        for target, words in _TARGET_WORDS.items():
-            if not has_target(dataset, target):
-                continue
-            for bound in run_info(dataset).bound_names:
-                values = curve(dataset, target, bound)
-                cells = [value_at(shares, values, budget) for budget in budgets]
-                radius = average_radius(dataset, target, bound)
-                table.add_row(
-                    method,
-                    words,
-                    bound,
-                    f"{radius.value:.4f}",
-                    *("–" if cell is None else f"{cell:.3f}" for cell in cells),
-                )
-        table.add_section()
-    console.print(table)
+    budgets = table_budgets(results, count=5)
+    for target, words in _TARGET_WORDS.items():
+        shown = {method: dataset for method, dataset in results.items() if has_target(dataset, target)}
+        if shown:
+            console.print(_table(shown, target, words, budgets))
+    console.print(f"ε is an {first.norm} norm in units of {first.units}.", highlight=False)
     for method, dataset in results.items():
         run, numbers = run_info(dataset), prediction_numbers(dataset)
         known = {
@@ -73,3 +56,20 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             f"(N₁ = {run.n_candidate}, N₂ = {run.n_bound}).",
             highlight=False,
         )
+
+
+def _table(results: Mapping[str, xr.Dataset], target: str, words: str, budgets: Sequence[float]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(words)
+    table.add_column("bound")
+    table.add_column("ACR", justify="right")
+    for budget in budgets:
+        table.add_column(f"ε={budget:.3g}", justify="right")
+    for method, dataset in results.items():
+        for bound in run_info(dataset).bound_names:
+            values = curve(dataset, target, bound)
+            cells = [value_at(dataset["budget"].values, values, budget) for budget in budgets]
+            radius = average_radius(dataset, target, bound)
+            shares = ("–" if cell is None else f"{cell:.3f}" for cell in cells)
+            table.add_row(method, bound, f"{radius.value:.3f}", *shares)
+    return table

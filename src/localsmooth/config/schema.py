@@ -330,7 +330,7 @@ class CertificateSection(Section):
     bounds: list[Literal["naive", "lp", "envelope"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
     """Collective bounds, weakest first."""
     base: list[BaseName] | None = Field(default=None, min_length=1)
-    """Base certificates; several share alpha. By default the one from votes that goes with the noise."""
+    """Base certificates; all hold at once, and votes and scores share alpha. By default the one from votes that goes with the noise."""
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
     """Orders of renyi-votes."""
     many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))

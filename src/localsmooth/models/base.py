@@ -37,6 +37,9 @@ class Model(ABC):
     device: torch.device
     """Where `__call__` wants its batches."""
 
+    concurrent: bool = False
+    """Whether several threads may call the model at once."""
+
     @abstractmethod
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         """Predict a batch.

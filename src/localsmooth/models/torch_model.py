@@ -112,6 +112,7 @@ class TorchModel(Adapter):
         self.precision = precision
         self.channels_last = channels_last
         self.compile = compile
+        self.concurrent = not compile  # an evaluation-mode module only reads its weights; a compiler keeps state
         self._compiled: Callable[[torch.Tensor], Any] | None = None
 
     def with_options(

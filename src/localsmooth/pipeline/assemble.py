@@ -61,7 +61,9 @@ def _assumptions(record: RunRecord, settings: CertificationSettings) -> tuple[st
     if settings.needs_scores:
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if len(settings.certificates) > 1:
-        sentences.append("They share α equally; each output is smoothed by the rule that its certificate is about.")
+        sentences.append(
+            "Votes and scores, where both are used, share α; each output is smoothed by the rule its certificate is about."
+        )
     if settings.simultaneous.discount:
         sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every certified count.")
     if record.noise.get("clamp"):

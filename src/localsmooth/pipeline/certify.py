@@ -93,8 +93,8 @@ def certify(
     bounds
         Collective bounds by name, weakest first; naive, lp and envelope by default.
     certificates
-        Base certificates; by default the one from votes that goes with the noise. Several share α, and each output
-        relies on the best for it.
+        Base certificates; by default the one from votes that goes with the noise. All hold at once (votes and scores
+        share α), and each output relies on the best for it.
     simultaneous
         How α is shared among the outputs; Bonferroni by default.
     score_bound

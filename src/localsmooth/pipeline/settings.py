@@ -27,7 +27,7 @@ class CertificationSettings:
     budgets
         Perturbation sizes ε, in the units of the input; sorted, duplicates dropped.
     certificates
-        Base certificates; several share α equally, and each output relies on whichever reaches farther.
+        Base certificates; all hold at once (votes and scores share α), and each output relies on the best for it.
     bounds
         Collective bounds by the names they get in the result, weakest first.
     simultaneous

@@ -14,6 +14,7 @@ from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
 from localsmooth.sampling.sample import sample
 from localsmooth.sampling.store import MemoryStore, MergedCounts, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, collect_tallies
+from localsmooth.sampling.threads import ThreadExecutor, default_executor
 
 __all__ = [
     "Accumulator",
@@ -47,9 +48,11 @@ __all__ = [
     "Store",
     "StoreError",
     "Task",
+    "ThreadExecutor",
     "Votes",
     "calibrate",
     "collect_tallies",
+    "default_executor",
     "default_progress",
     "describe_run",
     "sample",

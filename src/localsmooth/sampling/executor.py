@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from localsmooth.sampling.engine import ChunkWorker, Task
 from localsmooth.sampling.record import ChunkRecord
@@ -34,6 +34,10 @@ class Executor(ABC):
     @abstractmethod
     def open(self, worker: ChunkWorker) -> AbstractContextManager[Session]:
         """Bring the worker to where it will run; leaving the context drops what is in flight."""
+
+    def conditions(self) -> AbstractContextManager[None]:
+        """A context in which this process runs the model as the workers will, for a calibration."""
+        return nullcontext()
 
 
 class SerialExecutor(Executor):

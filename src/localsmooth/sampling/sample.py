@@ -16,13 +16,14 @@ from localsmooth.noise import Noise
 from localsmooth.sampling.calibration import AdjustableModel
 from localsmooth.sampling.configuration import describe_run
 from localsmooth.sampling.engine import ChunkWorker, Problem, Task
-from localsmooth.sampling.executor import Executor, SerialExecutor
+from localsmooth.sampling.executor import Executor
 from localsmooth.sampling.options import SamplingOptions
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.preparation import calibrate_run, try_model
 from localsmooth.sampling.progress import NoProgress, SamplingProgress
 from localsmooth.sampling.store import MemoryStore, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, choose, collect_tallies, require_choice
+from localsmooth.sampling.threads import default_executor
 
 __all__ = ["prepare_items", "sample"]
 
@@ -61,7 +62,7 @@ def sample(
     options
         How to execute it; by default batch size and memory order are found by a short calibration.
     executor
-        Where chunks run; in this process by default.
+        Where chunks run; by default in this process, on every core where the model allows that.
     progress
         Told how far it has come; nobody by default.
 
@@ -91,13 +92,15 @@ def sample(
             _say_precision(model, told)
             if options.check_model:
                 try_model(problem)
-            calibration = calibrate_run(problem, plan, options)
+            executor = default_executor(model) if executor is None else executor
+            with executor.conditions():
+                calibration = calibrate_run(problem, plan, options)
             for line in (calibration.summary(), *calibration.warnings):
                 told.message(line)
             problem = Problem(calibration.model, prepared, layouts, noise, plan.seed, counters)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(problem, calibration.batch_size)
-            _work_off(schedule, worker, SerialExecutor() if executor is None else executor, told)
+            _work_off(schedule, worker, executor, told)
     return collect_tallies(store, layouts, counters, keep_candidate_counts=options.keep_candidate_counts, plan=plan)
 
 

@@ -1,0 +1,111 @@
+"""Threads draw the same tallies as one chunk after the other, pass on what goes wrong, and leave torch as it was."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from localsmooth.layout import grid_layout
+from localsmooth.models import CallableModel, OutputKind, TorchModel
+from localsmooth.noise import Gaussian
+from localsmooth.sampling import (
+    FaultyPredictionError,
+    MemoryStore,
+    SamplingOptions,
+    SamplingPlan,
+    SerialExecutor,
+    ThreadExecutor,
+    default_executor,
+    sample,
+)
+
+SHAPE = (6, 8)
+PLAN = SamplingPlan(n_candidate=40, n_bound=200, seed=7, chunk_size=16)
+OPTIONS = SamplingOptions(batch_size=8, check_model=False)
+
+
+def signs(batch: np.ndarray) -> np.ndarray:
+    return (batch[:, 0] > 0).astype(np.int64)
+
+
+def exact_model(function=signs) -> CallableModel:
+    return CallableModel(function, name="signs", bounds=None, classes=2, output=OutputKind.LABELS)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_same_tallies_as_one_after_the_other(workers: int) -> None:
+    items = [torch.zeros(1, *SHAPE), torch.full((1, *SHAPE), 0.1)]
+    layouts = [grid_layout((2, 2), SHAPE, minimum=0.2, maximum=0.8)] * 2
+    before = torch.get_num_threads()
+    expected = sample(exact_model(), items, layouts, Gaussian(), PLAN, options=OPTIONS, executor=SerialExecutor())
+    found = sample(exact_model(), items, layouts, Gaussian(), PLAN, options=OPTIONS, executor=ThreadExecutor(workers))
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one.candidate, other.candidate)
+        np.testing.assert_array_equal(one.votes, other.votes)
+    assert torch.get_num_threads() == before
+
+
+def test_chunks_really_run_side_by_side() -> None:
+    meeting = threading.Barrier(2, timeout=20)
+    met = threading.Event()
+
+    def waiting(batch: np.ndarray) -> np.ndarray:
+        if not met.is_set():
+            meeting.wait()
+            met.set()
+        return signs(batch)
+
+    layout = grid_layout((2, 2), SHAPE, minimum=0.2, maximum=0.8)
+    sample(
+        exact_model(waiting),
+        [torch.zeros(1, *SHAPE)],
+        [layout],
+        Gaussian(),
+        PLAN,
+        options=OPTIONS,
+        executor=ThreadExecutor(2),
+    )
+    assert met.is_set()
+
+
+def test_what_goes_wrong_in_a_thread_is_raised_and_finished_chunks_stay() -> None:
+    calls = 0
+    lock = threading.Lock()
+
+    def breaking(batch: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        with lock:
+            calls += 1
+            late = calls > 40
+        return np.full(batch[:, 0].shape, 9 if late else 1, np.int64)
+
+    store = MemoryStore()
+    layout = grid_layout((2, 2), SHAPE, minimum=0.2, maximum=0.8)
+    before = torch.get_num_threads()
+    with pytest.raises(FaultyPredictionError):
+        sample(
+            exact_model(breaking),
+            [torch.zeros(1, *SHAPE)],
+            [layout],
+            Gaussian(),
+            PLAN,
+            store,
+            options=OPTIONS,
+            executor=ThreadExecutor(2),
+        )
+    assert 0 < len(store.finished()) < 64
+    assert torch.get_num_threads() == before
+
+
+def test_default_is_threads_for_torch_modules_on_the_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    network = TorchModel(torch.nn.Conv2d(1, 2, 1).eval(), bounds=None, classes=2)
+    assert isinstance(default_executor(network), ThreadExecutor)
+    assert isinstance(default_executor(network.with_options(compile=True)), SerialExecutor)
+    assert isinstance(default_executor(exact_model()), SerialExecutor)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert isinstance(default_executor(network), SerialExecutor)
