@@ -107,20 +107,16 @@ def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, sl
 
 
 def _sound(pieces: Pieces, point: DualPoint) -> bool:
-    totals = np.zeros(pieces.groups)
-    np.add.at(totals, pieces.owner, point.shares)
-    parts = (point.slopes, point.shares, point.multipliers)
-    return (
-        all(bool(np.all(np.isfinite(part))) for part in parts)
-        and bool(np.all(point.multipliers >= 0))
-        and bool(np.all(point.shares >= 0))
-        and bool(np.all((totals <= 1 - 8 * len(pieces) * UNIT) | (_holders(pieces, point) <= 1)))
-        and bool(np.all(point.shares <= 1))
-    )
-
-
-def _holders(pieces: Pieces, point: DualPoint) -> Int[np.ndarray, "groups"]:
-    return np.bincount(pieces.owner[point.shares > 0], minlength=pieces.groups)
+    shares = point.shares
+    if not (bool(((shares >= 0) & (shares <= 1)).all()) and bool((point.multipliers >= 0).all())):
+        return False
+    if not (bool(np.isfinite(point.slopes).all()) and bool(np.isfinite(point.multipliers).all())):
+        return False
+    if len(pieces) == pieces.groups:
+        return True
+    totals = np.bincount(pieces.owner, shares, pieces.groups)
+    holders = np.bincount(pieces.owner, shares > 0, pieces.groups)
+    return bool(((totals <= 1 - 8 * len(pieces) * UNIT) | (holders <= 1)).all())
 
 
 def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> float:

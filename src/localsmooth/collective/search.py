@@ -176,35 +176,29 @@ class Search:
         if bool(np.any(cell.stop <= cell.start)) or bool(np.any(cell.lower > cell.upper)):
             return
         pieces = self._setting.pieces.within(cell.stop)
-        node = self._relax(parent, slot, cell, pieces, parent.relaxed, parent.bound)
-        if node is None:
-            return
-        if not self._good(node.bound) and node.relaxed.feasible:
-            gaps = self._gaps(node)[pieces.owner]
-            chosen = np.flatnonzero(gaps > 0.02 * max(float(gaps.sum()), 1e-9))
-            ceilings, node.witnesses = self._tightener.tighten(pieces, cell, chosen, node.witnesses)
-            smaller = lowered(pieces, cell, ceilings)
-            if ceilings and bool(np.any(smaller.stop < cell.stop)):
-                inner = len(self._slots)
-                self._slots[slot].node = Tighten(ceilings, Leaf(()))
-                self._slots[slot].parts = (inner,)
-                self._slots.append(_Slot(self._slots[slot].point))
-                if bool(np.any(smaller.stop <= smaller.start)):
-                    return
-                pieces = self._setting.pieces.within(smaller.stop)
-                tighter = self._relax(node, inner, smaller, pieces, node.relaxed, node.bound)
-                if tighter is None:
-                    return
-                node = tighter
-        self._explore(node)
-        self._keep(node)
+        # Only where the envelope was far off does a shorter interval help.
+        gaps = self._gaps(parent)[pieces.owner]
+        chosen = np.flatnonzero(gaps > 0.03 * max(float(gaps.sum()), 1e-9))
+        ceilings, witnesses = self._tightener.tighten(pieces, cell, chosen, parent.witnesses)
+        if ceilings:
+            inner = len(self._slots)
+            self._slots[slot].node = Tighten(ceilings, Leaf(()))
+            self._slots[slot].parts = (inner,)
+            self._slots.append(_Slot(self._slots[slot].point))
+            slot, cell = inner, lowered(pieces, cell, ceilings)
+            if bool(np.any(cell.stop <= cell.start)):
+                return
+            pieces = self._setting.pieces.within(cell.stop)
+        node = self._relax(slot, cell, pieces, parent, witnesses)
+        if node is not None:
+            self._explore(node)
+            self._keep(node)
 
-    def _relax(
-        self, parent: _Open, slot: int, cell: Cell, pieces: Pieces, known: Relaxed, bound: float
-    ) -> _Open | None:
+    def _relax(self, slot: int, cell: Cell, pieces: Pieces, parent: _Open, witnesses: np.ndarray) -> _Open | None:
         """Bound a cell; None where its dual numbers prove that it is empty."""
+        known, bound = parent.relaxed, parent.bound
         setting = self._setting
-        slack = 0.02 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
+        slack = 0.1 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
         relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.feeds, slack)
         point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
         proven = evaluate(pieces, setting.region, cell, point)
@@ -212,7 +206,7 @@ class Search:
             self._slots[slot].point, bound = point, proven
         if not relaxed.feasible and proven > setting.problem.outputs:
             return None
-        return _Open(slot, cell, pieces, bound, relaxed, parent.witnesses)
+        return _Open(slot, cell, pieces, bound, relaxed, witnesses)
 
     def _ray(self, pieces: Pieces, cell: Cell, ray: DualPoint) -> DualPoint:
         """Scale a dual ray until it proves more targets than there are, if it proves anything."""

@@ -169,6 +169,8 @@ class Tightener:
             solution = self._model.solve()
             if solution.feasible:
                 witnesses[position] = solution.columns
+                if float(self._rows[position] @ solution.columns) > 0.999 * roof[position]:
+                    continue
             ceiling = self._ceiling(pieces, cell, piece, solution.duals * self._feed_scale[position])
             if not solution.feasible and ceiling.value >= cell.ceiling[piece]:
                 break
