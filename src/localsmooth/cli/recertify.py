@@ -13,8 +13,9 @@ from rich.console import Console
 
 from localsmooth.cli.summary import print_summary
 from localsmooth.config.build import build_settings
+from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.load import load_certificate
-from localsmooth.config.schema import AnyNoise, CertificateSection
+from localsmooth.config.schema import AnyNoise
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings
 from localsmooth.pipeline.recertify import recertify_with

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
@@ -28,29 +29,32 @@ from localsmooth.certificates import (
     ScoreCertificate,
     VoteCertificate,
 )
+from localsmooth.config.certificate import (
+    AnyRule,
+    CertificateSection,
+    FixedThresholdHolmSection,
+    KFamilywiseSection,
+    PaperHolmSection,
+)
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.schema import (
     AnyNoise,
-    AnyRule,
     ArraysSection,
     BernoulliSection,
     CallableModelSection,
-    CertificateSection,
     Configuration,
     DigitScenesModelSection,
     DigitScenesSection,
-    FixedThresholdHolmSection,
     GaussianSection,
     ImageFilesSection,
-    KFamilywiseSection,
     OnnxModelSection,
-    PaperHolmSection,
     SamplingSection,
     SparseFlipsSection,
     TorchModelSection,
     UniformSection,
 )
 from localsmooth.datasets import Item, ItemSet, load_arrays, load_pictures
+from localsmooth.datasets.arrays import load_array
 from localsmooth.layout import (
     GridLayout,
     chebyshev,
@@ -239,6 +243,7 @@ def build_layout(configuration: Configuration) -> GridLayout:
         cells=tuple(section.cells),
         minimum=minimum,
         maximum=maximum,
+        levels=None if section.levels is None else load_array(section.levels, "layout.levels").astype(np.float64),
         metric=_METRICS[section.metric],
         interpolation=_INTERPOLATIONS[section.interpolation],
         reach=_REACHES[section.reach],

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError, explain
-from localsmooth.config.schema import CertificateSection, Configuration
+from localsmooth.config.schema import Configuration
 
 __all__ = ["load_certificate", "load_configuration", "parse_configuration"]
 

@@ -5,36 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, no_type_check
 
-import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.section import Section
 
 __all__ = [
     "ArraysSection",
     "BernoulliSection",
-    "BonferroniSection",
-    "BudgetRange",
     "CallableModelSection",
-    "CertificateSection",
     "Configuration",
     "DigitScenesModelSection",
     "DigitScenesSection",
-    "FixedThresholdHolmSection",
     "GaussianSection",
     "ImageFilesSection",
-    "KFamilywiseSection",
     "LayoutSection",
     "OnnxModelSection",
-    "PaperHolmSection",
     "SamplingSection",
     "SparseFlipsSection",
     "TorchModelSection",
@@ -54,12 +40,6 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
 ExistingPath = Annotated[Path, AfterValidator(_resolve)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
-
-
-class Section(BaseModel):
-    """Base of all sections: unknown keys are errors, values do not change after validation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ModelSection(Section):
@@ -87,12 +67,17 @@ class TorchModelSection(ModelSection):
     checkpoint: ExistingPath | None = None
     """Weights to load into the module: safetensors, or a torch state dict (read with weights_only)."""
     output: Literal["logits", "probabilities", "labels"] = "logits"
+    """What the model returns."""
     threshold: float | None = None
-    """For a one-channel output: probability from which an output is class 1."""
+    """For a one-channel output: an output is class 1 above this, in the units of that channel."""
     mean: list[float] | None = None
+    """Mean per channel, subtracted inside the model."""
     std: list[Positive] | None = None
+    """Standard deviation per channel, divided by inside the model."""
     pad_multiple: int | None = Field(default=None, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
     device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
 
 
 class OnnxModelSection(ModelSection):
@@ -100,11 +85,17 @@ class OnnxModelSection(ModelSection):
 
     kind: Literal["onnx"]
     path: ExistingPath
+    """The file."""
     output: Literal["logits", "probabilities", "labels"] = "logits"
+    """What the model returns."""
     threshold: float | None = None
+    """For a one-channel output: an output is class 1 above this, in the units of that channel."""
     mean: list[float] | None = None
+    """Mean per channel, subtracted inside the model."""
     std: list[Positive] | None = None
+    """Standard deviation per channel, divided by inside the model."""
     pad_multiple: int | None = Field(default=None, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
 
 
 class CallableModelSection(ModelSection):
@@ -114,6 +105,7 @@ class CallableModelSection(ModelSection):
     function: str
     """`package.module:function`."""
     output: Literal["logits", "probabilities", "labels"] = "logits"
+    """What the model returns."""
 
 
 class DigitScenesModelSection(Section):
@@ -133,7 +125,9 @@ class ArraysSection(Section):
     items: list[int] | None = None
     """Which items to certify; all by default."""
     ignore_label: int | None = None
+    """Label of outputs that count neither for nor against the model."""
     class_names: list[str] | None = None
+    """Name of every class, in order."""
 
 
 class ImageFilesSection(Section):
@@ -145,10 +139,13 @@ class ImageFilesSection(Section):
     labels: ExistingPath | None = None
     """A picture, or a folder with one picture of the same stem for each input."""
     items: list[int] | None = None
+    """Positions of the pictures to certify; all by default."""
     scale: Positive = 255.0
     """Pixel values are divided by this."""
     ignore_label: int | None = None
+    """Label of outputs that count neither for nor against the model."""
     class_names: list[str] | None = None
+    """Name of every class, in order."""
 
 
 class DigitScenesSection(Section):
@@ -156,7 +153,9 @@ class DigitScenesSection(Section):
 
     kind: Literal["digit-scenes"]
     items: list[int] = Field(default=[0, 1, 2], min_length=1)
+    """Numbers of the scenes."""
     seed: int = Field(default=0, ge=0)
+    """Another seed gives other scenes of the same test digits."""
 
 
 class GaussianSection(Section):
@@ -168,6 +167,7 @@ class GaussianSection(Section):
     sigma_max: Positive
     """Standard deviation in the farthest cell."""
     clamp: bool = False
+    """Clamp noisy inputs to the bounds of the model."""
 
     @model_validator(mode="after")
     def _ordered(self) -> GaussianSection:
@@ -185,6 +185,7 @@ class UniformSection(Section):
     lambda_max: Positive
     """Half width in the farthest cell."""
     clamp: bool = False
+    """Clamp noisy inputs to the bounds of the model."""
 
     @model_validator(mode="after")
     def _ordered(self) -> UniformSection:
@@ -216,9 +217,11 @@ class SparseFlipsSection(Section):
     addition_min: Probability
     """Probability that a zero becomes one, inside an output's own cell."""
     addition_max: Probability
+    """The same in the farthest cell."""
     deletion_min: Probability
     """Probability that a one becomes zero, inside an output's own cell."""
     deletion_max: Probability
+    """The same in the farthest cell."""
     flips: Literal["any", "additions", "deletions"] = "any"
     """Which flips a budget buys."""
 
@@ -233,116 +236,46 @@ class LayoutSection(Section):
     """How inputs and outputs are cut into cells and how the level grows between them."""
 
     cells: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    """Number of cells along each spatial axis; [1, 1] is isotropic smoothing."""
+    levels: ExistingPath | None = None
+    """A .npy level matrix, cells × cells, to use instead of the distance rule; inf hides a cell."""
     metric: Literal["chebyshev", "euclidean"] = "chebyshev"
+    """Distance between cells."""
     interpolation: Literal["linear", "variance"] = "linear"
+    """Whether the level or its square grows linearly."""
     reach: Literal["grid", "cell"] = "grid"
+    """Whether the largest level is reached at the grid's largest distance or at each cell's own."""
     mask_beyond: int | None = Field(default=None, ge=0)
+    """Hide inputs farther than this many elements from an output's cell."""
     window_margin: int | None = Field(default=None, ge=0)
+    """Run the model on each cell and this many elements around it only."""
     window_align: int = Field(default=1, ge=1)
+    """Windows start and end at multiples of this, the model's stride."""
 
 
 class SamplingSection(Section):
     """How many samples, and how they are drawn."""
 
     n_candidate: int = Field(ge=1)
+    """N₁, samples per output group to choose the candidates."""
     n_bound: int = Field(ge=1)
+    """N₂, further samples per output group to bound the candidates' probabilities."""
     seed: int = Field(default=0, ge=0)
+    """Seed of all noise."""
     chunk_size: int = Field(default=128, ge=1)
+    """Samples that are stored together; what an interruption can lose."""
     batch_size: int | None = Field(default=None, ge=1)
     """Samples per forward pass; measured before the run by default."""
     channels_last: bool | None = None
+    """Memory order of torch models; measured before the run by default."""
     precision: Literal["float32", "float16", "bfloat16"] = "float32"
+    """Precision in which a torch model is evaluated; it is part of what is certified."""
     compile: bool = False
+    """Run a torch model through torch.compile."""
     scores: Literal["moments", "histogram"] | None = None
     """Count the candidates' scores too, for certificates from scores; by default where those are asked for."""
     score_grid: int | None = Field(default=None, ge=2, le=4096)
     """Grid steps in [0, 1] to which scores are rounded down: by default 1024 for moments, 128 for a histogram."""
-
-
-class BudgetRange(Section):
-    """Equally spaced budgets."""
-
-    start: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    stop: float = Field(gt=0, allow_inf_nan=False)
-    count: int = Field(ge=2, le=10_000)
-
-
-BaseName = Literal[
-    "gaussian-votes",
-    "gaussian-scores",
-    "uniform-votes",
-    "bernoulli-scores",
-    "sparse-scores",
-    "renyi-votes",
-    "exact-votes",
-]
-
-
-class BonferroniSection(Section):
-    """Every bound holds at once; alpha is shared equally."""
-
-    rule: Literal["bonferroni"]
-
-
-class KFamilywiseSection(Section):
-    """At most k - 1 bounds fail, which are subtracted from every count."""
-
-    rule: Literal["k_familywise"]
-    k: int = Field(ge=1)
-
-
-class FixedThresholdHolmSection(Section):
-    """Step-down test that the votes exceed a threshold fixed beforehand (SegCertify)."""
-
-    rule: Literal["fixed_threshold_holm"]
-    tau: float = Field(gt=0.5, lt=1)
-
-
-class PaperHolmSection(Section):
-    """Ranked Clopper-Pearson bounds: not simultaneous, only to reproduce published curves."""
-
-    rule: Literal["paper_holm"]
-
-
-AnyRule = Annotated[
-    BonferroniSection | KFamilywiseSection | FixedThresholdHolmSection | PaperHolmSection, Field(discriminator="rule")
-]
-
-
-def _budgets_tag(value: object) -> str:
-    return "(range)" if isinstance(value, (dict, BudgetRange)) else "(values)"
-
-
-Budget = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Budgets = Annotated[
-    Annotated[list[Budget], Field(min_length=1), Tag("(values)")] | Annotated[BudgetRange, Tag("(range)")],
-    Discriminator(_budgets_tag),
-]
-
-
-class CertificateSection(Section):
-    """What is proven from the samples."""
-
-    alpha: float = Field(gt=0, lt=1)
-    """Probability with which an item's certificate may fail."""
-    budgets: Budgets
-    """Budgets ε, as a list or as equally spaced values."""
-    bounds: list[Literal["naive", "lp", "envelope"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
-    """Collective bounds, weakest first."""
-    base: list[BaseName] | None = Field(default=None, min_length=1)
-    """Base certificates; all hold at once, and votes and scores share alpha. By default the one from votes that goes with the noise."""
-    renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
-    """Orders of renyi-votes."""
-    many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
-    """How alpha is shared among the outputs."""
-    score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
-    """Bound on scores, for certificates from scores."""
-
-    def budget_values(self) -> list[float]:
-        """All budgets, ascending."""
-        if isinstance(self.budgets, BudgetRange):
-            return [float(b) for b in np.linspace(self.budgets.start, self.budgets.stop, self.budgets.count)]
-        return sorted(self.budgets)
 
 
 AnyModel = Annotated[
@@ -360,9 +293,16 @@ class Configuration(Section):
     """One certification run."""
 
     name: str = "localized"
+    """What reports call the method."""
     model: AnyModel
+    """The base classifier."""
     data: AnyData
+    """What is certified."""
     layout: LayoutSection
+    """Cells of inputs and outputs."""
     noise: AnyNoise
+    """The smoothing distribution."""
     sampling: SamplingSection
+    """How samples are drawn."""
     certificate: CertificateSection
+    """What is proven from them."""

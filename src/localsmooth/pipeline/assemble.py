@@ -62,7 +62,7 @@ def _assumptions(record: RunRecord, settings: CertificationSettings) -> tuple[st
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if len(settings.certificates) > 1:
         sentences.append(
-            "Votes and scores, where both are used, share α; each output is smoothed by the rule its certificate is about."
+            "Votes and scores, where both are used, share α; each output is smoothed as its certificate says."
         )
     if settings.simultaneous.discount:
         sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every certified count.")

@@ -1,0 +1,97 @@
+"""Write docs/configuration.md from the schema.
+
+Run `python scripts/document_configuration.py`.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from localsmooth.config import Configuration
+
+TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
+HEAD = """# Configuration
+
+One TOML file describes a run: `localsmooth certify FILE.toml --out RUN`. Relative paths are relative to the file. An
+unknown key or a bad value is an error that names the key and the nearest valid one, before anything runs. The
+demonstration's file is [`src/localsmooth/scenes/demo.toml`](../src/localsmooth/scenes/demo.toml).
+
+This page is made from the schema by `python scripts/document_configuration.py`.
+"""
+
+
+def sections_within(annotation: object) -> list[type[BaseModel]]:
+    """All sections that an annotation admits."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated, list):
+        return [s for argument in typing.get_args(annotation) for s in sections_within(argument)]
+    return []
+
+
+def type_words(annotation: object) -> str:
+    """A type in a reader's words."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return type_words(arguments[0])
+    if origin is typing.Literal:
+        return ", ".join(f'`"{a}"`' for a in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(type_words(a) for a in arguments if a is not type(None)))
+    if origin is list:
+        return f"list of {type_words(arguments[0])}"
+    if origin is tuple:
+        return f"{len(arguments)} × {type_words(arguments[0])}"
+    plain = {int: "whole number", float: "number", str: "text", bool: "true or false", Path: "path"}
+    if annotation in plain:
+        return plain[annotation]
+    return "table" if isinstance(annotation, type) and issubclass(annotation, BaseModel) else str(annotation)
+
+
+def rows(section: type[BaseModel]) -> list[str]:
+    """One table row per key."""
+    made = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
+    for name, field in section.model_fields.items():
+        if field.is_required():
+            default = "required"
+        elif field.default_factory is not None or field.default is PydanticUndefined:
+            default = "see below"
+        else:
+            default = "" if field.default is None else f"`{field.default!r}`".replace("'", '"')
+            default = {"`True`": "`true`", "`False`": "`false`"}.get(default, default)
+        chooses = typing.get_origin(field.annotation) is typing.Literal and field.is_required()
+        meaning = "Selects these keys." if chooses else " ".join((field.description or "").split())
+        made.append(f"| `{name}` | {type_words(field.annotation)} | {default} | {meaning} |")
+    return made
+
+
+def describe(section: type[BaseModel], title: str, level: int) -> list[str]:
+    """A section with its keys, and then the sections inside it."""
+    words = " ".join((section.__doc__ or "").split())
+    lines = [f"{'#' * level} {title}", "", words, "", *rows(section), ""]
+    for name, field in section.model_fields.items():
+        inner = sections_within(field.annotation)
+        for choice in inner:
+            tags = [
+                f'{key} = "{typing.get_args(f.annotation)[0]}"'
+                for key, f in choice.model_fields.items()
+                if typing.get_origin(f.annotation) is typing.Literal and f.is_required() and len(inner) > 1
+            ]
+            path = name if title == "The file" else f"{title.split('`')[1].strip('[]')}.{name}"
+            suffix = f" with `{tags[0]}`" if tags else ""
+            lines += describe(choice, f"`[{path}]`{suffix}", min(level + 1, 3))
+    return lines
+
+
+def document() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *describe(Configuration, "The file", 2)]).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(document(), encoding="utf-8")
