@@ -1,1 +1,82 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
+
+from localsmooth.graphs.certify import COLLECTIVE_BOUNDS, NodeCurve, certify_nodes, node_certificates
+from localsmooth.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
+from localsmooth.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
+from localsmooth.graphs.counters import CandidateScores, ScoreCounts, node_counters, score_histogram
+from localsmooth.graphs.digits import digit_graph
+from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
+from localsmooth.graphs.edges import EdgeProblem, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
+from localsmooth.graphs.fast import NetworkClassifier, receptive_nodes
+from localsmooth.graphs.graph import UNLABELED, AttributedGraph, graph_from_arrays, graph_from_pyg, largest_component
+from localsmooth.graphs.layouts import cluster_layout, isotropic_node_layout
+from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
+from localsmooth.graphs.npz import load_npz
+from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, strictly_local
+from localsmooth.graphs.sampler import AttributeProblem, GraphChunkWorker, GraphProblem, sample_nodes, sample_problem
+from localsmooth.graphs.split import NodeSplit, split_per_class
+from localsmooth.graphs.thinning import CompiledThinning, NumpyThinning
+from localsmooth.graphs.threat import attribute_caps, budget_grid, flip_threat, node_limit, pair_caps
+from localsmooth.graphs.training import TrainingOptions, TrainingReport, self_labeled, train_with_noise
+
+__all__ = [
+    "APPNP",
+    "COLLECTIVE_BOUNDS",
+    "GCN",
+    "UNLABELED",
+    "AttributeNoise",
+    "AttributeProblem",
+    "AttributedGraph",
+    "CandidateScores",
+    "CompiledThinning",
+    "EdgeIndexClassifier",
+    "EdgeProblem",
+    "GraphChunkWorker",
+    "GraphNetwork",
+    "GraphProblem",
+    "LocalCertificates",
+    "NetworkClassifier",
+    "NodeClassifier",
+    "NodeCurve",
+    "NodeSplit",
+    "NumpyThinning",
+    "PreparedClassifier",
+    "ScoreCounts",
+    "SparseSample",
+    "TrainingOptions",
+    "TrainingReport",
+    "affinity_ranks",
+    "attribute_caps",
+    "block_diagonal",
+    "budget_grid",
+    "certify_nodes",
+    "cluster_layout",
+    "cluster_pair_layout",
+    "digit_graph",
+    "edge_bits",
+    "flip_threat",
+    "graph_from_arrays",
+    "graph_from_pyg",
+    "isotropic_node_layout",
+    "isotropic_pair_layout",
+    "largest_component",
+    "load_npz",
+    "metis_clusters",
+    "node_certificates",
+    "node_counters",
+    "node_limit",
+    "normalized_adjacency",
+    "pair_caps",
+    "random_stream",
+    "receptive_fields",
+    "receptive_nodes",
+    "sample_edges",
+    "sample_nodes",
+    "sample_problem",
+    "score_histogram",
+    "self_labeled",
+    "spectral_clusters",
+    "split_per_class",
+    "strictly_local",
+    "train_with_noise",
+]

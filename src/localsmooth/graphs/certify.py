@@ -28,9 +28,9 @@ from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally
 
-__all__ = ["CERTIFIED_BY", "NodeCurve", "certify_nodes", "node_certificates"]
+__all__ = ["COLLECTIVE_BOUNDS", "NodeCurve", "certify_nodes", "node_certificates"]
 
-CERTIFIED_BY: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
+COLLECTIVE_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
 """Collective bounds that take well under a second a budget, weakest first."""
 
 

@@ -44,11 +44,10 @@ def metis_clusters(graph: AttributedGraph, count: int, seed: int = 0) -> Int[np.
     adjacency: Any = graph.adjacency
     _, membership = pymetis.part_graph(
         count,
-        xadj=adjacency.indptr.tolist(),
-        adjncy=adjacency.indices.tolist(),
+        pymetis.CSRAdjacency(adjacency.indptr.tolist(), adjacency.indices.tolist()),
         options=pymetis.Options(seed=seed),
     )
-    return _checked(np.asarray(membership, dtype=np.int64), count, "METIS")
+    return _checked(np.asarray(membership).astype(np.int64), count, "METIS")
 
 
 def spectral_clusters(graph: AttributedGraph, count: int, seed: int = 0) -> Int[np.ndarray, "nodes"]:

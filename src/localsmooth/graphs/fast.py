@@ -21,7 +21,7 @@ from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency
 __all__ = ["NetworkClassifier", "first_layer", "receptive_nodes"]
 
 # A multiply-add of a sparse product costs about this many of a dense one.
-_SPARSE_COST = 16
+_SPARSE_COST = 32
 _LARGEST_DENSE = 1 << 28
 
 
@@ -151,12 +151,8 @@ def _prepare_tail(
         adjacency = adjacency.index_select(0, chosen).index_select(1, chosen).coalesce()
     wanted = torch.from_numpy(places)
     if isinstance(network, APPNP):
-        dense, sparse = places.size * inputs.size, max(network.steps, 1) * adjacency._nnz() * _SPARSE_COST
-        if dense <= min(sparse, _LARGEST_DENSE):
-            return _dense_tail(network, adjacency, wanted)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        compressed = adjacency.to_sparse_csr()
+        return _appnp_tail(network, adjacency, wanted)
+    compressed = _compressed(adjacency)
 
     def tail(hidden: torch.Tensor) -> torch.Tensor:
         scores = network.tail(hidden.transpose(0, 1).contiguous(), compressed)
@@ -165,17 +161,27 @@ def _prepare_tail(
     return tail
 
 
-def _dense_tail(
+def _compressed(adjacency: torch.Tensor) -> torch.Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return adjacency.to_sparse_csr()
+
+
+def _appnp_tail(
     network: APPNP, adjacency: torch.Tensor, wanted: torch.Tensor
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    nodes = adjacency.shape[0]
-    matrix = network.influence(adjacency, wanted)
+    nodes, outputs = adjacency.shape[0], wanted.numel()
     weight, bias = network.last_weight.detach(), network.last_bias.detach()
+    sparse_cost = max(network.steps, 1) * adjacency._nnz() * _SPARSE_COST
+    # Propagation is linear: to few outputs, one dense matrix is faster than many sparse products.
+    dense = outputs * nodes <= min(sparse_cost, _LARGEST_DENSE)
+    matrix = network.influence(adjacency, wanted) if dense else _compressed(adjacency)
 
     def tail(hidden: torch.Tensor) -> torch.Tensor:
         samples = hidden.shape[0]
         own = hidden.relu_().reshape(samples * nodes, -1) @ weight
-        own = own.add_(bias).reshape(samples, nodes, -1).transpose(0, 1)
-        return (matrix @ own.reshape(nodes, -1)).reshape(wanted.numel(), samples, -1).permute(1, 2, 0)
+        own = own.add_(bias).reshape(samples, nodes, -1).transpose(0, 1).reshape(nodes, -1)
+        spread = matrix @ own if dense else network.propagate(own, matrix)[wanted]
+        return spread.reshape(outputs, samples, -1).permute(1, 2, 0)
 
     return tail

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -45,6 +45,7 @@ __all__ = ["AttributeProblem", "GraphChunkWorker", "GraphProblem", "GroupSampler
 Sample = TypeVar("Sample")
 
 
+@runtime_checkable
 class GroupSampler(Protocol[Sample]):
     """The smoothing distribution of one output group, and the base classifier on its samples."""
 

@@ -6,6 +6,7 @@ Two implementations with identical results: plain numpy, and a compiled loop whe
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -134,7 +135,8 @@ def _compiled() -> Callable[..., None]:
     import numba  # pyright: ignore[reportMissingImports]
 
     decorate: Any = numba.njit(nogil=True)
-    return decorate(_loop)
+    # The plain function: a checker of calls may have wrapped it in what numba cannot read.
+    return decorate(inspect.unwrap(_loop))
 
 
 def _loop(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.draw import AttributeNoise, random_stream
@@ -19,7 +20,7 @@ from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency
 from localsmooth.graphs.split import NodeSplit
 from localsmooth.layout import Layout
 
-__all__ = ["TrainingOptions", "TrainingReport", "train_with_noise"]
+__all__ = ["TrainingOptions", "TrainingReport", "self_labeled", "train_with_noise"]
 
 _VALIDATION_DRAWS = 3
 
@@ -139,6 +140,35 @@ def train_with_noise(
     network.load_state_dict(best_state)
     network.eval()
     return TrainingReport(np.array(losses), np.array(validation), best_epoch)
+
+
+def self_labeled(
+    graph: AttributedGraph, split: NodeSplit, predictions: Int[np.ndarray, "nodes"]
+) -> tuple[AttributedGraph, NodeSplit]:
+    """Graph and split for a second round of training, in which the first round's predictions stand in for labels.
+
+    Twenty labels a class are few for a network that has to see through noise: it learns them by heart. What the
+    smoothed classifier of a first round predicts (the candidates of a few samples) gives every other node a label as
+    well. True labels of test nodes are not looked at.
+
+    Parameters
+    ----------
+    graph, split
+        The data.
+    predictions
+        A class for each node.
+
+    Returns
+    -------
+    tuple
+        The graph with predicted labels outside of the training and validation nodes, and a split that trains on all
+        nodes but the validation nodes.
+    """
+    labels = predictions.astype(np.int64)
+    known = np.concatenate([split.train, split.validation])
+    labels[known] = graph.labels[known]
+    everything = np.setdiff1d(np.arange(graph.nodes), split.validation)
+    return dataclasses.replace(graph, labels=labels), NodeSplit(everything, split.validation, split.test)
 
 
 def _scores(

@@ -1,0 +1,264 @@
+import numpy as np
+import pytest
+
+from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, KFamilywise
+from localsmooth.certificates import ABSTAIN, BaseCertificates, ExactVotes, RenyiVotes, SparseScores
+from localsmooth.collective import AtMostGroups, Exact
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs import (
+    COLLECTIVE_BOUNDS,
+    NetworkClassifier,
+    attribute_caps,
+    budget_grid,
+    certify_nodes,
+    cluster_layout,
+    flip_threat,
+    metis_clusters,
+    node_certificates,
+    node_limit,
+    receptive_fields,
+    sample_nodes,
+    strictly_local,
+)
+from localsmooth.noise import SparseFlips
+from localsmooth.sampling import ItemTally, SamplingPlan
+
+from .conftest import random_graph
+from .exact import ExactSmoothing, sharp_gcn
+
+BOUNDS = {**COLLECTIVE_BOUNDS, "exact": Exact()}
+CLUSTERS = np.array([0, 0, 1, 1, 2])
+ADDITIONS, DELETIONS = budget_grid([0, 1, 2], [0, 2])
+
+
+def _certificates(exact: ExactSmoothing, layout, kind):
+    """Base certificates from the exact statistics of the smoothed classifier, as strong as they can be."""
+    q, _, _ = exact.statistics(exact.clean, np.zeros(5, int), np.zeros(5))
+    classes = np.where(q > 0.5, 0, 1)
+    q, mu, _ = exact.statistics(exact.clean, classes, np.zeros(5))
+    group = layout.outputs.labels.astype(np.int64)
+    if isinstance(kind, SparseScores):
+        _, _, zeta = exact.statistics(exact.clean, classes, np.clip(mu, 0, 1))
+        found = kind.certificates(SparseFlips(), layout.levels, mu, zeta, np.clip(mu, 0, 1), group)
+    else:
+        found = kind.certificates(SparseFlips(), layout.levels, np.minimum(q, 1 - 1e-12), group)
+    robust = (np.atleast_2d(found.eta) > 0).any(axis=0)
+    return classes, BaseCertificates(found.weights, found.eta, group, np.where(robust, classes, ABSTAIN))
+
+
+@pytest.mark.parametrize(
+    "kind", [RenyiVotes(), SparseScores(), ExactVotes(vectors=100, horizon=12, atoms=128)], ids=lambda kind: kind.name
+)
+def test_no_adversary_beats_the_certificate(kind):
+    """Every reachable attribute matrix, every budget, every bound, many base classifiers: the promise holds."""
+    generator = np.random.default_rng(0)
+    certified = 0
+    for seed in range(2 if isinstance(kind, ExactVotes) else 6):
+        graph = random_graph(generator, 5, 2)
+        low, high = np.sort(generator.uniform(0.05, 0.5, 2)), np.sort(generator.uniform(0.05, 0.7, 2))
+        layout = cluster_layout(CLUSTERS, graph.adjacency, addition=tuple(low), deletion=tuple(high))
+        exact = ExactSmoothing(graph, sharp_gcn(2, 2, seed), layout)
+        classes, base = _certificates(exact, layout, kind)
+        promised = base.prediction != ABSTAIN
+        survivors = {}
+        for matrix in exact.within(2, 2):
+            votes, scores = exact.kept(int(matrix), classes)
+            survivors[int(matrix)] = int(((scores if kind.name.endswith("scores") else votes) & promised).sum())
+        worst = np.array(
+            [min(survivors[int(m)] for m in exact.within(a, d)) for a, d in zip(ADDITIONS, DELETIONS, strict=True)]
+        )
+        threat = flip_threat(attribute_caps(graph, layout.inputs), additions=ADDITIONS, deletions=DELETIONS)
+        counts = [certify_nodes(base, classes, threat, bound).robust for bound in BOUNDS.values()]
+        assert (np.diff(counts, axis=0) >= 0).all()
+        assert (counts[-1] <= worst).all()
+        certified += int(counts[-1][1:].sum())
+    # The promise is worth something: nodes are certified at positive budgets.
+    assert certified > 10
+
+
+def test_weights_of_the_wrong_orientation_would_be_caught():
+    """The level matrix transposed (columns for rows) makes promises that enumeration refutes."""
+    generator = np.random.default_rng(3)
+    broken = 0
+    for seed in range(25):
+        graph = random_graph(generator, 5, 2)
+        layout = cluster_layout(CLUSTERS, graph.adjacency, addition=(0.02, 0.45), deletion=(0.02, 0.5))
+        exact = ExactSmoothing(graph, sharp_gcn(2, 2, seed), layout)
+        classes, base = _certificates(exact, layout, RenyiVotes())
+        # Pretend that every cluster were as noisy as the farthest one.
+        weights = np.repeat(base.weights.min(axis=-1, keepdims=True), base.weights.shape[-1], axis=-1)
+        wrong = BaseCertificates(weights, base.eta, base.group, base.prediction)
+        promised = base.prediction != ABSTAIN
+        threat = flip_threat(attribute_caps(graph, layout.inputs), additions=1, deletions=1)
+        certified = certify_nodes(wrong, classes, threat, BOUNDS["exact"]).robust[0]
+        worst = min(int((exact.kept(int(m), classes)[0] & promised).sum()) for m in exact.within(1, 1))
+        broken += certified > worst
+    assert broken > 0
+
+
+def _tally(graph, seed: int = 0) -> ItemTally:
+    generator = np.random.default_rng(seed)
+    n = 5000
+    votes = generator.binomial(n, generator.beta(8, 1, graph.nodes))
+    counts = np.stack(
+        [generator.multinomial(n, p) for p in generator.dirichlet(np.linspace(0.05, 2, 257), graph.nodes)]
+    )
+    further = {"scores.histogram": counts, "reference": np.full(graph.nodes, 0.8)}
+    return ItemTally((graph.nodes,), graph.labels.copy(), votes, 100, n, None, further)
+
+
+@pytest.mark.parametrize("certificate", [RenyiVotes(), SparseScores()], ids=lambda kind: kind.name)
+def test_names_of_clusters_do_not_matter(digits, certificate):
+    clusters, tally = metis_clusters(digits, 3).copy(), _tally(digits)
+    # Ties go by name; one node that changes sides makes all numbers of edges between clusters different.
+    rows, columns = digits.edge_index
+    clusters[rows[(clusters[rows] == 1) & (clusters[columns] == 2)][0]] = 2
+    between = np.bincount(clusters[rows] * 3 + clusters[columns], minlength=9).reshape(3, 3)
+    assert len(set(between[np.triu_indices(3, 1)].tolist())) == 3
+    levels = {"addition": (0.01, 0.03), "deletion": (0.2, 0.7)}
+    curves, maps = [], []
+    for names in ([0, 1, 2], [1, 2, 0], [2, 1, 0]):
+        named = np.array(names)[clusters]
+        layout = cluster_layout(named, digits.adjacency, **levels)
+        base = node_certificates(tally, layout, np.arange(digits.nodes), alpha=0.05, certificates=(certificate,))
+        threat = flip_threat(attribute_caps(digits, layout.inputs), deletions=range(12), additions=[0] * 12)
+        curves.append(certify_nodes(base, digits.labels, threat, BOUNDS["envelope"]).correct)
+        maps.append(np.stack([layout.level_map(int(group)) for group in named[:40]]))
+    assert np.array_equal(maps[0], maps[1])
+    assert np.array_equal(maps[0], maps[2])
+    assert np.array_equal(curves[0], curves[1])
+    assert np.array_equal(curves[0], curves[2])
+    assert curves[0][0] > curves[0][1] > 0
+
+
+def test_bounds_and_strategies_reach_the_certificate(digits):
+    layout = cluster_layout(metis_clusters(digits, 4), digits.adjacency, addition=(0.01, 0.01), deletion=(0.3, 0.6))
+    tally, nodes = _tally(digits), np.arange(0, digits.nodes, 2)
+    common = {"tally": tally, "layout": layout, "nodes": nodes, "alpha": 0.05}
+    eta = {
+        bound.name: node_certificates(**common, score_bound=bound).eta
+        for bound in (CdfBand(), EmpiricalBernstein(), Betting())
+    }
+    assert (eta["empirical_bernstein"] > eta["cdf_band"]).mean() > 0.9
+    assert (eta["betting"] >= eta["empirical_bernstein"]).mean() > 0.9
+    votes = node_certificates(**common, certificates=(RenyiVotes((2.0,)),))
+    both = node_certificates(**common, certificates=(RenyiVotes((2.0,)), SparseScores()))
+    assert both.eta.shape[0] == 2 or both.eta.ndim == 1
+    assert (both.prediction != ABSTAIN).sum() >= (votes.prediction != ABSTAIN).sum() - 2
+    family = node_certificates(**common, certificates=(RenyiVotes(),), simultaneous=KFamilywise(3))
+    assert family.discount == 2
+    everything = node_certificates(**(common | {"nodes": np.arange(digits.nodes)}), certificates=(RenyiVotes((2.0,)),))
+    assert (everything.eta.ravel()[nodes] <= votes.eta.ravel()).all()
+    with pytest.raises(InvalidInputError, match="no node"):
+        node_certificates(**(common | {"nodes": np.zeros(0, int)}))
+
+
+def test_caps_are_the_real_numbers_of_ones_and_zeros(digits):
+    layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.1, 0.1), deletion=(0.1, 0.1))
+    caps = attribute_caps(digits, layout.inputs)
+    for group in range(3):
+        bits = digits.attributes[layout.inputs.members(group)].toarray()
+        assert caps.deletions[group] == bits.sum()
+        assert caps.additions[group] == (~bits).sum()
+
+
+def test_node_limits_allow_what_the_best_nodes_allow(tiny):
+    layout = cluster_layout(CLUSTERS, tiny.adjacency, addition=(0.1, 0.2), deletion=(0.1, 0.2))
+    found = node_limit(tiny, layout.inputs, most_nodes=1).constraints(6)
+    # Ones per node 1, 1, 2, 1, 1; zeros 1, 1, 0, 1, 1; clusters {0, 1}, {2, 3}, {4}.
+    assert found.caps.tolist() == [1, 1, 1, 1, 2, 1]
+    assert found.budgets[0].tolist() == [1, 2]
+    two = node_limit(tiny, layout.inputs, most_nodes=2, per_node=1).constraints(6)
+    assert two.caps.tolist() == [2, 1, 1, 2, 2, 1]
+    assert two.budgets[0].tolist() == [2, 2]
+
+
+def test_further_threats_only_help(digits):
+    layout = cluster_layout(metis_clusters(digits, 4), digits.adjacency, addition=(0.01, 0.01), deletion=(0.2, 0.6))
+    base = node_certificates(_tally(digits), layout, np.arange(digits.nodes), alpha=0.05, certificates=(RenyiVotes(),))
+    caps = attribute_caps(digits, layout.inputs)
+    threat = flip_threat(caps, deletions=12)
+    one = AtMostGroups(1, np.tile(np.arange(4), 2))
+    plain = certify_nodes(base, digits.labels, threat).robust[0]
+    for tighter in (threat & one, flip_threat(caps, deletions=12, group_budget=2)):
+        assert certify_nodes(base, digits.labels, tighter).robust[0] >= plain
+    limited = flip_threat(caps, deletions=12) & node_limit(digits, layout.inputs, most_nodes=1, per_node=3)
+    assert certify_nodes(base, digits.labels, limited).robust[0] > plain
+
+
+def test_strict_locality_gains_and_stays_true():
+    """Receptive fields of a depth-limited network, against enumeration and against the same without them."""
+    generator = np.random.default_rng(8)
+    gained = 0
+    for seed in range(4):
+        graph = random_graph(generator, 6, 2, edge=0.2)
+        layout = cluster_layout(np.array([0, 0, 1, 1, 2, 2]), graph.adjacency, addition=(0.2, 0.2), deletion=(0.4, 0.4))
+        network = sharp_gcn(2, 2, seed)
+        exact = ExactSmoothing(graph, network, layout)
+        classes = np.array([int(exact.law(exact.clean, 0) @ (exact.labels[:, n] == 1) > 0.5) for n in range(6)])
+        q = exact.statistics(exact.clean, classes, np.zeros(6))[0]
+        found = RenyiVotes().certificates(
+            SparseFlips(), layout.levels, np.minimum(q, 1 - 1e-12), layout.outputs.labels.astype(np.int64)
+        )
+        robust = (found.eta > 0).any(axis=0)
+        base = BaseCertificates(
+            found.weights, found.eta, layout.outputs.labels.astype(np.int64), np.where(robust, classes, ABSTAIN)
+        )
+        fields = receptive_fields(graph.adjacency, np.arange(6), network.depth)
+        local = strictly_local(base, layout.inputs, fields)
+        for deletions in (1, 2):
+            wide = certify_nodes(
+                base, classes, flip_threat(attribute_caps(graph, layout.inputs), deletions=deletions), BOUNDS["exact"]
+            )
+            narrow = certify_nodes(
+                local.base,
+                classes,
+                flip_threat(attribute_caps(graph, local.inputs), deletions=deletions),
+                BOUNDS["exact"],
+            )
+            worst = min(int((exact.kept(int(m), classes)[0] & robust).sum()) for m in exact.within(0, deletions))
+            assert wide.robust[0] <= narrow.robust[0] <= worst
+            gained += narrow.robust[0] - wide.robust[0]
+    assert gained > 0
+
+
+def test_fields_group_equal_outputs_and_inputs(tiny):
+    fields = receptive_fields(tiny.adjacency, np.arange(5), 1)
+    assert fields.toarray().astype(int).tolist() == [
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [0, 1, 1, 1, 1],
+        [0, 0, 1, 1, 1],
+        [0, 0, 1, 1, 1],
+    ]
+    layout = cluster_layout(np.zeros(5, int), tiny.adjacency, addition=(0.1, 0.1), deletion=(0.3, 0.3))
+    base = BaseCertificates(np.array([[2.0, 1.0]]), np.ones(5), np.zeros(5, int), np.zeros(5, int))
+    local = strictly_local(base, layout.inputs, fields)
+    assert local.base.group.tolist() == [0, 1, 2, 3, 3]
+    assert local.inputs.labels.tolist() == [0, 1, 2, 3, 3]
+    assert local.base.weights.tolist() == [
+        [2, 2, 0, 0, 1, 1, 0, 0],
+        [2, 2, 2, 0, 1, 1, 1, 0],
+        [0, 2, 2, 2, 0, 1, 1, 1],
+        [0, 0, 2, 2, 0, 0, 1, 1],
+    ]
+
+
+@pytest.mark.long
+def test_sampled_certificates_hold_with_their_probability(tiny):
+    """From samples to count: the certificate exceeds the enumerated truth no more often than α allows."""
+    layout = cluster_layout(CLUSTERS, tiny.adjacency, addition=(0.1, 0.3), deletion=(0.2, 0.6))
+    network = sharp_gcn(2, 2, seed=5)
+    exact = ExactSmoothing(tiny, network, layout)
+    alpha, runs, failures = 0.2, 60, 0
+    threat = flip_threat(attribute_caps(tiny, layout.inputs), deletions=1)
+    for seed in range(runs):
+        tally = sample_nodes(NetworkClassifier(network), tiny, layout, SamplingPlan(100, 300, seed, 300))
+        base = node_certificates(tally, layout, np.arange(5), alpha=alpha, certificates=(RenyiVotes(),))
+        promised = base.prediction != ABSTAIN
+        if not promised.any():
+            continue
+        count = certify_nodes(base, tally.candidate.astype(np.int64), threat, BOUNDS["exact"]).robust[0]
+        worst = min(int((exact.kept(int(m), tally.candidate)[0] & promised).sum()) for m in exact.within(0, 1))
+        failures += count > worst
+    assert failures <= 20

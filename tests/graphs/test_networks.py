@@ -1,0 +1,147 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs import (
+    APPNP,
+    GCN,
+    AttributeNoise,
+    EdgeIndexClassifier,
+    NetworkClassifier,
+    block_diagonal,
+    normalized_adjacency,
+    random_stream,
+    receptive_nodes,
+)
+from localsmooth.graphs.linear import sparse_linear
+
+from .conftest import random_graph
+
+
+def _networks(width: int, classes: int) -> list[nn.Module]:
+    torch.manual_seed(0)
+    networks = [
+        APPNP(width, classes, hidden=5),
+        APPNP(width, classes, hidden=3, steps=2, teleport=0.3),
+        GCN(width, classes, (4,)),
+        GCN(width, classes, (6, 5, 4)),
+    ]
+    for network in networks:
+        for parameter in network.parameters():
+            nn.init.normal_(parameter)
+    return [network.eval() for network in networks]
+
+
+def _dense_adjacency(graph) -> np.ndarray:
+    loops = graph.adjacency.toarray() + np.eye(graph.nodes)
+    scale = 1 / np.sqrt(loops.sum(axis=1))
+    return scale[:, None] * loops * scale
+
+
+def test_adjacency_is_normalised():
+    graph = random_graph(np.random.default_rng(0), 9, 3)
+    made = normalized_adjacency(torch.from_numpy(graph.edge_index), graph.nodes).to_dense().numpy()
+    assert np.allclose(made, _dense_adjacency(graph), atol=1e-6)
+
+
+def test_networks_compute_their_definitions():
+    graph = random_graph(np.random.default_rng(1), 9, 4)
+    attributes, edges = graph.attributes.toarray().astype(np.float32), torch.from_numpy(graph.edge_index)
+    adjacency = _dense_adjacency(graph)
+    appnp, _, gcn, deep = _networks(4, 3)
+    hidden = np.maximum(attributes @ appnp.weight.detach().numpy() + appnp.bias.detach().numpy(), 0)
+    own = hidden @ appnp.last_weight.detach().numpy() + appnp.last_bias.detach().numpy()
+    # The limit of the recursion after ten steps, in closed form.
+    wanted, power = np.zeros_like(own), np.eye(9)
+    for _ in range(10):
+        wanted, power = wanted + 0.15 * power @ own, 0.85 * adjacency @ power
+    wanted += power @ own
+    assert np.allclose(appnp(torch.from_numpy(attributes), edges).detach().numpy(), wanted, atol=1e-4)
+    for network in (gcn, deep):
+        values = attributes
+        weights = [network.weight, *network.weights]
+        for place, (weight, bias) in enumerate(zip(weights, network.biases, strict=True)):
+            values = adjacency @ values @ weight.detach().numpy() + bias.detach().numpy()
+            values = np.maximum(values, 0) if place < len(weights) - 1 else values
+        assert np.allclose(network(torch.from_numpy(attributes), edges).detach().numpy(), values, atol=1e-3)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_fast_path_agrees_with_the_module(which):
+    graph = random_graph(np.random.default_rng(2), 40, 30, edge=0.05)
+    network = _networks(30, 3)[which]
+    outputs = np.array([3, 7, 8, 21])
+    prepared = NetworkClassifier(network).prepare(graph, outputs)
+    generator = np.random.default_rng(3)
+    levels = generator.random((2, 40)) * np.array([[0.3], [1.0]])
+    noise = AttributeNoise(graph.attributes[prepared.inputs].tocsr(), *levels[:, prepared.inputs])
+    samples = [noise.draw(random_stream(0, (k,))) for k in range(5)]
+    bits = np.zeros((5, 40, 30), np.float32)
+    bits[:, prepared.inputs] = np.stack([noise.bits(sample).toarray() for sample in samples])
+    edges = torch.from_numpy(graph.edge_index)
+    with torch.inference_mode():
+        fast = prepared(noise, samples)
+        slow = torch.stack([network(torch.from_numpy(one), edges)[outputs].T for one in bits])
+    assert fast.shape == (5, 3, 4)
+    assert torch.allclose(fast, slow, atol=1e-3)
+
+
+def test_attributes_beyond_the_depth_never_matter():
+    graph = random_graph(np.random.default_rng(4), 60, 6, edge=0.03)
+    network = GCN(6, 2, (4,)).eval()
+    outputs = np.array([graph.adjacency.sum(axis=1).argmax()])
+    inside = receptive_nodes(graph.adjacency, outputs, network.depth)
+    assert 1 < inside.size < graph.nodes
+    edges = torch.from_numpy(graph.edge_index)
+    bits = torch.from_numpy(graph.attributes.toarray().astype(np.float32)).requires_grad_()
+    gradient = torch.autograd.grad(network(bits, edges)[outputs].sum(), bits)[0]
+    assert set(np.flatnonzero(gradient.abs().sum(1).numpy())) <= set(inside.tolist())
+
+
+def test_a_block_diagonal_batch_equals_one_by_one():
+    graph = random_graph(np.random.default_rng(5), 12, 5)
+    module = _networks(5, 3)[3]
+    classifier = EdgeIndexClassifier(module, 3)
+    attributes = torch.from_numpy((np.random.default_rng(6).random((4, 12, 5)) < 0.5).astype(np.float32))
+    edges = torch.from_numpy(graph.edge_index)
+    batch = classifier.scores(attributes, edges)
+    for sample, scores in zip(attributes, batch, strict=True):
+        assert torch.allclose(module(sample, edges).T, scores, atol=1e-5)
+    blocks = block_diagonal(edges, 12, 3)
+    assert blocks.shape == (2, 3 * edges.shape[1])
+    assert ((blocks[0] // 12) == (blocks[1] // 12)).all()
+
+
+def test_sparse_linear_is_the_product_and_its_gradient():
+    generator = np.random.default_rng(7)
+    bits = sp.csr_array(generator.random((6, 9)) < 0.4)
+    weight = torch.from_numpy(generator.normal(size=(9, 4)).astype(np.float32)).requires_grad_()
+    dense = torch.from_numpy(bits.toarray().astype(np.float32))
+    target = torch.from_numpy(generator.normal(size=(6, 4)).astype(np.float32))
+    (sparse_linear(bits, weight) * target).sum().backward()
+    assert torch.allclose(sparse_linear(bits, weight), dense @ weight, atol=1e-5)
+    assert weight.grad is not None
+    assert torch.allclose(weight.grad, dense.T @ target, atol=1e-5)
+
+
+def test_training_mode_and_wrong_widths_are_refused(tiny):
+    with pytest.raises(InvalidInputError, match=r"eval\(\)"):
+        NetworkClassifier(GCN(2, 2))
+    with pytest.raises(InvalidInputError, match=r"eval\(\)"):
+        EdgeIndexClassifier(GCN(2, 2), 2)
+    with pytest.raises(InvalidInputError, match="attributes"):
+        NetworkClassifier(GCN(3, 2).eval()).prepare(tiny, np.array([0]))
+
+
+def test_fingerprints_follow_parameters_and_hyperparameters():
+    one, same = (_networks(4, 3)[0] for _ in range(2))
+    assert NetworkClassifier(one).fingerprint() == NetworkClassifier(same).fingerprint()
+    before = NetworkClassifier(same).fingerprint()
+    same.teleport = 0.2
+    assert NetworkClassifier(same).fingerprint() != before
+    with torch.no_grad():
+        one.last_bias[0] += 1e-6
+    assert NetworkClassifier(one).fingerprint() != before

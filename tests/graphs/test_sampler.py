@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs import (
+    APPNP,
+    EdgeIndexClassifier,
+    NetworkClassifier,
+    cluster_layout,
+    metis_clusters,
+    sample_nodes,
+    score_histogram,
+)
+from localsmooth.sampling import DirectoryStore, FaultyPredictionError, MemoryStore, SamplingPlan, StoreError
+
+from .exact import ExactSmoothing, sharp_gcn
+
+
+@pytest.fixture(scope="module")
+def setting(digits):
+    torch.manual_seed(1)
+    network = APPNP(digits.width, digits.classes, hidden=8).eval()
+    with torch.no_grad():
+        network.weight *= 4
+    layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.02, 0.05), deletion=(0.1, 0.7))
+    return NetworkClassifier(network), digits, layout
+
+
+PLAN = SamplingPlan(20, 50, seed=3, chunk_size=16)
+
+
+def _same(left, right) -> bool:
+    return all(
+        np.array_equal(a, b)
+        for a, b in [
+            (left.candidate, right.candidate),
+            (left.votes, right.votes),
+            *((left.further[key], right.further[key]) for key in left.further),
+        ]
+    )
+
+
+def test_tallies_do_not_depend_on_batches(setting):
+    tallies = [sample_nodes(*setting, PLAN, batch_size=size) for size in (1, 7, 16)]
+    assert _same(tallies[0], tallies[1])
+    assert _same(tallies[0], tallies[2])
+    assert not _same(tallies[0], sample_nodes(*setting, SamplingPlan(20, 50, seed=4, chunk_size=16)))
+
+
+def test_every_sample_is_counted_once(setting):
+    tally = sample_nodes(*setting, PLAN)
+    assert (tally.n, tally.n_candidate) == (50, 20)
+    histogram = score_histogram(tally)
+    assert (histogram.counts.sum(axis=1) == 50).all()
+    # Votes and scores come from the same samples: a score above 1/2 is a vote.
+    assert (histogram.counts[:, 129:].sum(axis=1) <= tally.votes).all()
+    assert (tally.votes <= 50).all()
+    assert tally.votes.any()
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(setting, tmp_path, monkeypatch):
+    whole = sample_nodes(*setting, PLAN)
+
+    class InterruptedRunError(Exception):
+        pass
+
+    with DirectoryStore(tmp_path / "run") as store:
+        commit, calls = store.commit, []
+
+        def stop(record):
+            if len(calls) == 5:
+                raise InterruptedRunError
+            calls.append(record)
+            return commit(record)
+
+        monkeypatch.setattr(store, "commit", stop)
+        with pytest.raises(InterruptedRunError):
+            sample_nodes(*setting, PLAN, store)
+    with DirectoryStore(tmp_path / "run") as store:
+        assert len(store.finished()) == 5
+        assert _same(whole, sample_nodes(*setting, PLAN, store))
+    other = SamplingPlan(20, 50, seed=4, chunk_size=16)
+    with DirectoryStore(tmp_path / "run") as store, pytest.raises(StoreError, match="plan"):
+        sample_nodes(*setting, other, store)
+
+
+def test_another_layout_is_not_mixed_in(setting):
+    classifier, graph, layout = setting
+    store = MemoryStore()
+    sample_nodes(classifier, graph, layout, PLAN, store)
+    other = cluster_layout(layout.outputs.labels, graph.adjacency, addition=(0.02, 0.05), deletion=(0.1, 0.8))
+    with pytest.raises(StoreError, match="layout"):
+        sample_nodes(classifier, graph, other, PLAN, store)
+
+
+def test_scores_that_are_not_finite_stop_the_run(setting):
+    _, graph, layout = setting
+    network = APPNP(graph.width, graph.classes).eval()
+    with torch.no_grad():
+        network.last_bias[2] = float("nan")
+    with pytest.raises(FaultyPredictionError, match="NaN"):
+        sample_nodes(NetworkClassifier(network), graph, layout, PLAN)
+
+
+def test_a_layout_of_another_graph_is_refused(setting, tiny):
+    classifier, _, layout = setting
+    with pytest.raises(InvalidInputError, match="layout"):
+        sample_nodes(classifier, tiny, layout, PLAN)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_votes_and_scores_have_their_exact_expectation(tiny, fast):
+    network = sharp_gcn(2, 2, seed=5)
+    clusters = np.array([0, 0, 1, 1, 2])
+    layout = cluster_layout(clusters, tiny.adjacency, addition=(0.1, 0.3), deletion=(0.2, 0.6))
+    exact = ExactSmoothing(tiny, network, layout)
+    classifier = NetworkClassifier(network) if fast else EdgeIndexClassifier(network, 2)
+    count = 600
+    tally = sample_nodes(classifier, tiny, layout, SamplingPlan(100, count, seed=1, chunk_size=300))
+    q, mu, _ = exact.statistics(exact.clean, tally.candidate, np.zeros(5))
+    for node in range(5):
+        low, high = stats.binom.interval(1 - 1e-4, count, q[node])
+        assert low <= tally.votes[node] <= high
+    histogram = score_histogram(tally)
+    means, variances = histogram.scores()
+    # Scores are rounded down to 1/256.
+    assert (means <= mu + 4.5 * np.sqrt(variances / count)).all()
+    assert (means >= mu - 1 / 256 - 4.5 * np.sqrt(variances / count)).all()
