@@ -6,21 +6,44 @@ comes out, which `write_report` shows. Certificates from elsewhere go into `Prob
 
 from importlib.metadata import version
 
-from localsmooth.bounds import Bonferroni, FixedThresholdHolm, KFamilywise, WeightedBonferroni
-from localsmooth.certificates import ABSTAIN, GaussianVotes
+from localsmooth.bounds import (
+    Betting,
+    Bonferroni,
+    CdfBand,
+    EmpiricalBernstein,
+    FixedThresholdHolm,
+    KFamilywise,
+    WeightedBonferroni,
+    pick_k,
+)
+from localsmooth.certificates import (
+    ABSTAIN,
+    BernoulliScores,
+    ExactVotes,
+    GaussianScores,
+    GaussianVotes,
+    RenyiVotes,
+    SparseScores,
+    UniformVotes,
+)
 from localsmooth.collective import (
     AtMostGroups,
     Ball,
     Caps,
     Curve,
     Envelope,
+    Exact,
     GroupBudgets,
     Integer,
     LinearProgram,
+    Milp,
     Naive,
     Problem,
     Rows,
+    Status,
+    smallest_budgets,
     solve,
+    verify,
 )
 from localsmooth.datasets import Item, ItemSet, load_arrays, load_pictures
 from localsmooth.errors import InvalidInputError, LocalsmoothError
@@ -36,8 +59,8 @@ from localsmooth.layout import (
     windowed,
 )
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
-from localsmooth.noise import Gaussian
-from localsmooth.pipeline import certify, recertify
+from localsmooth.noise import Bernoulli, Gaussian, SparseFlips, Uniform
+from localsmooth.pipeline import Flips, Kind, certify, recertify
 from localsmooth.report import write_report
 from localsmooth.results import load as load_result
 from localsmooth.results import save as save_result
@@ -49,13 +72,22 @@ __all__ = [
     "ABSTAIN",
     "AtMostGroups",
     "Ball",
+    "Bernoulli",
+    "BernoulliScores",
+    "Betting",
     "Bonferroni",
     "CallableModel",
     "Caps",
+    "CdfBand",
     "Curve",
+    "EmpiricalBernstein",
     "Envelope",
+    "Exact",
+    "ExactVotes",
     "FixedThresholdHolm",
+    "Flips",
     "Gaussian",
+    "GaussianScores",
     "GaussianVotes",
     "Grid",
     "GridLayout",
@@ -65,19 +97,27 @@ __all__ = [
     "Item",
     "ItemSet",
     "KFamilywise",
+    "Kind",
     "Layout",
     "LinearProgram",
     "LocalsmoothError",
+    "Milp",
     "Model",
     "Naive",
     "OnnxModel",
     "OutputKind",
     "Partition",
     "Problem",
+    "RenyiVotes",
     "Rows",
     "SamplingOptions",
     "SamplingPlan",
+    "SparseFlips",
+    "SparseScores",
+    "Status",
     "TorchModel",
+    "Uniform",
+    "UniformVotes",
     "WeightedBonferroni",
     "certify",
     "distance_levels",
@@ -87,9 +127,12 @@ __all__ = [
     "load_pictures",
     "load_result",
     "masked",
+    "pick_k",
     "recertify",
     "save_result",
+    "smallest_budgets",
     "solve",
+    "verify",
     "windowed",
     "write_report",
 ]

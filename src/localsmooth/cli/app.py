@@ -13,6 +13,7 @@ from localsmooth.cli.certify import certify
 from localsmooth.cli.demo import demo
 from localsmooth.cli.recertify import recertify
 from localsmooth.cli.report import report
+from localsmooth.cli.solve import solve
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["app", "main"]
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (certify, recertify, report, demo):
+for command in (certify, recertify, report, solve, demo):
     app.command()(command)
 
 

@@ -29,6 +29,7 @@ from localsmooth.certificates import (
     ScoreCertificate,
     VoteCertificate,
 )
+from localsmooth.collective import Bound, Exact
 from localsmooth.config.certificate import (
     AnyRule,
     CertificateSection,
@@ -291,11 +292,15 @@ def build_settings(section: CertificateSection, noise_section: AnyNoise) -> Cert
         alpha=section.alpha,
         budgets=tuple(section.budget_values()),
         certificates=_certificates(section, noise),
-        bounds={name: COLLECTIVE_BOUNDS[name] for name in section.bounds},
+        bounds={name: _bound(name, section) for name in section.bounds},
         simultaneous=_rule(section.many_outputs),
         score_bound=SCORE_BOUNDS[section.score_bound](),
         threat=_threat(noise_section),
     )
+
+
+def _bound(name: str, section: CertificateSection) -> Bound:
+    return Exact(section.exact_gap, section.exact_seconds) if name == "exact" else COLLECTIVE_BOUNDS[name]
 
 
 def _certificates(section: CertificateSection, noise: Noise) -> tuple[VoteCertificate | ScoreCertificate, ...]:

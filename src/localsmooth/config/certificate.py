@@ -93,8 +93,12 @@ class CertificateSection(Section):
     """Probability with which an item's certificate may fail."""
     budgets: Budgets
     """Budgets ε, as a list or as equally spaced values."""
-    bounds: list[Literal["naive", "lp", "envelope"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
+    bounds: list[Literal["naive", "lp", "envelope", "exact"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
     """Collective bounds, weakest first."""
+    exact_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    """Time limit of the exact bound, for all budgets of an item's curve together."""
+    exact_gap: int = Field(default=0, ge=0)
+    """Outputs by which the exact bound may fall short of the optimum."""
     base: list[BaseName] | None = Field(default=None, min_length=1)
     """Base certificates, by default the one from votes that goes with the noise; votes and scores share alpha."""
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)

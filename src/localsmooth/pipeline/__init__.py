@@ -4,5 +4,15 @@ from localsmooth.pipeline.certify import certify
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 
-__all__ = ["COLLECTIVE_BOUNDS", "CertificationSettings", "certify", "recertify"]
+__all__ = [
+    "COLLECTIVE_BOUNDS",
+    "CertificationSettings",
+    "Flips",
+    "ItemThreat",
+    "Kind",
+    "NormBall",
+    "certify",
+    "recertify",
+]

@@ -26,7 +26,7 @@ from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
+from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
@@ -136,7 +136,7 @@ def certify(
         alpha,
         tuple(float(b) for b in budgets),
         (default_certificate(noise),) if certificates is None else certificates,
-        COLLECTIVE_BOUNDS if bounds is None else bounds,
+        DEFAULT_BOUNDS if bounds is None else bounds,
         Bonferroni() if simultaneous is None else simultaneous,
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,

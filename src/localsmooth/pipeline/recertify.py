@@ -12,7 +12,12 @@ from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.record import load_items, load_record
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate, noise_from_configuration
+from localsmooth.pipeline.registry import (
+    COLLECTIVE_BOUNDS,
+    DEFAULT_BOUNDS,
+    default_certificate,
+    noise_from_configuration,
+)
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import DirectoryStore
@@ -76,4 +81,4 @@ def recertify_with(run: Path | str, settings: CertificationSettings) -> xr.Datas
 
 def _stored_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
     """The bounds of those names that need no further parameters; all of them if there is none."""
-    return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or COLLECTIVE_BOUNDS
+    return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS

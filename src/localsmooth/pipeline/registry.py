@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from localsmooth.certificates import GaussianVotes, RenyiVotes, UniformVotes, VoteCertificate
-from localsmooth.collective import Bound, Envelope, LinearProgram, Naive
+from localsmooth.collective import Bound, Envelope, Exact, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-__all__ = ["COLLECTIVE_BOUNDS", "default_certificate", "noise_from_configuration"]
+__all__ = ["COLLECTIVE_BOUNDS", "DEFAULT_BOUNDS", "default_certificate", "noise_from_configuration"]
 
-COLLECTIVE_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
+COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
+    "naive": Naive(),
+    "lp": LinearProgram(),
+    "envelope": Envelope(),
+    "exact": Exact(),
+}
 """Collective bounds by name, weakest first."""
+
+DEFAULT_BOUNDS: Mapping[str, Bound] = {name: COLLECTIVE_BOUNDS[name] for name in ("naive", "lp", "envelope")}
+"""The bounds that take milliseconds a budget."""
 
 _NOISES: Mapping[str, type[Noise]] = {
     "gaussian": Gaussian,

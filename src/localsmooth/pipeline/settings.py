@@ -10,7 +10,7 @@ from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simul
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
+from localsmooth.pipeline.registry import DEFAULT_BOUNDS
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 
 __all__ = ["CertificationSettings"]
@@ -46,7 +46,7 @@ class CertificationSettings:
     alpha: float
     budgets: tuple[float, ...]
     certificates: Sequence[VoteCertificate | ScoreCertificate]
-    bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
+    bounds: Mapping[str, Bound] = field(default_factory=lambda: DEFAULT_BOUNDS)
     simultaneous: Simultaneous = field(default_factory=Bonferroni)
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     threat: ItemThreat = field(default_factory=NormBall)
