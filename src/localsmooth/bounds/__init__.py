@@ -13,7 +13,7 @@ from localsmooth.bounds.scores import (
     ScoreMoments,
     even_thresholds,
 )
-from localsmooth.bounds.sequence import VoteConfidenceSequence
+from localsmooth.bounds.sequence import VoteConfidenceSequence, sequential_lower_bounds
 from localsmooth.bounds.simultaneous import (
     SIMULTANEOUS,
     Bonferroni,
@@ -25,6 +25,7 @@ from localsmooth.bounds.simultaneous import (
     Simultaneous,
     VoteBounds,
     WeightedBonferroni,
+    require_level_strategy,
 )
 from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower, clopper_pearson_upper
 
@@ -59,5 +60,7 @@ __all__ = [
     "even_thresholds",
     "pick_k",
     "require_certifiable",
+    "require_level_strategy",
+    "sequential_lower_bounds",
     "smallest_sample_count",
 ]

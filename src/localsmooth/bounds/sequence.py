@@ -14,10 +14,11 @@ from jaxtyping import Bool, Float, Integer
 from scipy import special
 
 from localsmooth.bounds.cases import distinct_cases
+from localsmooth.bounds.simultaneous import Simultaneous, VoteBounds, require_level_strategy
 from localsmooth.bounds.votes import Count, NumericalError
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["VoteConfidenceSequence"]
+__all__ = ["VoteConfidenceSequence", "sequential_lower_bounds"]
 
 _ROUNDS = 100
 
@@ -83,6 +84,7 @@ class VoteConfidenceSequence:
         n: Count,
         level: float | Float[np.ndarray, " outputs"],
         threshold: float,
+        hopeless: float | None = None,
     ) -> Bool[np.ndarray, " outputs"]:
         """Say which outputs need no further samples.
 
@@ -92,13 +94,56 @@ class VoteConfidenceSequence:
             As in :meth:`lower`.
         threshold
             Label probability that the largest budget of interest asks for.
+        hopeless
+            Label probability at or below which an output is of no use; the threshold by default.
 
         Returns
         -------
         Bool[np.ndarray, "outputs"]
-            True where the probability is known to exceed the threshold, or known not to.
+            True where the probability is known to exceed the threshold, or known not to exceed `hopeless`.
         """
-        return (self.lower(votes, n, level) > threshold) | (self.upper(votes, n, level) <= threshold)
+        hopeless = threshold if hopeless is None else hopeless
+        return (self.lower(votes, n, level) > threshold) | (self.upper(votes, n, level) <= hopeless)
+
+
+def sequential_lower_bounds(
+    sequence: VoteConfidenceSequence,
+    strategy: Simultaneous,
+    votes: Integer[np.ndarray, " outputs"],
+    n: Count,
+    alpha: float,
+) -> VoteBounds:
+    """Bound the label probabilities of many outputs after numbers of samples that may depend on the votes.
+
+    Each output's sequence holds at all numbers of samples at once at its level, so the levels add up as they do for a
+    number that is fixed beforehand, and the strategy's promise and discount stay what they are.
+
+    Parameters
+    ----------
+    sequence
+        The confidence sequence.
+    strategy
+        How the outputs share α, by levels.
+    votes, n
+        As in :meth:`VoteConfidenceSequence.lower`.
+    alpha
+        Probability with which the bounds may fail (beyond the strategy's discount).
+
+    Returns
+    -------
+    VoteBounds
+        Bounds that hold together; 0 for outputs to which the strategy gives no level.
+
+    Raises
+    ------
+    InvalidInputError
+        If the strategy does not work by levels, or a count or level is out of range.
+    """
+    levels = require_level_strategy(strategy).levels(votes.size, alpha)
+    # Below this the logarithms lose their footing; to give up is always sound.
+    playing = np.asarray(levels) > 1e-100
+    lower = sequence.lower(votes, n, np.where(playing, levels, 0.5))
+    return VoteBounds(np.where(playing, lower, 0.0), strategy.discount)
 
 
 def _solve(

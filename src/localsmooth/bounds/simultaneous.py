@@ -35,6 +35,7 @@ __all__ = [
     "Simultaneous",
     "VoteBounds",
     "WeightedBonferroni",
+    "require_level_strategy",
 ]
 
 
@@ -97,6 +98,23 @@ class LevelStrategy(Simultaneous, Protocol):
     def levels(self, n_outputs: int, alpha: float) -> float | Float[np.ndarray, " outputs"]:
         """Level of each output, or the one that all share."""
         ...
+
+
+def require_level_strategy(strategy: Simultaneous) -> LevelStrategy:
+    """Return a strategy as one that works by levels.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not.
+    """
+    if not isinstance(strategy, LevelStrategy):
+        raise InvalidInputError(
+            "simultaneous",
+            f"{strategy.name} is a rule for votes only, and for a number of them that is fixed beforehand",
+            "Use Bonferroni or KFamilywise",
+        )
+    return strategy
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.bounds import LevelStrategy, ScoreBound, ScoreHistogram, ScoreMoments, Simultaneous
+from localsmooth.bounds import (
+    ScoreBound,
+    ScoreHistogram,
+    ScoreMoments,
+    Simultaneous,
+    VoteConfidenceSequence,
+    require_level_strategy,
+    sequential_lower_bounds,
+)
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates
 from localsmooth.certificates.best_of import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
@@ -46,15 +54,40 @@ class OutputVotes:
     votes
         How many of the N₂ samples predicted it.
     n
-        N₂, as counted.
+        N₂, as counted: one number, or one per output where it depended on the votes.
     scores
         Tallied scores of the candidates, if they were counted.
+    sequence
+        Confidence sequence to bound the votes with: needed where `n` depended on them; None for a fixed number.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is a number of samples per output and no sequence, or scores beside a sequence.
     """
 
     candidate: Int[np.ndarray, "outputs"]
     votes: Int[np.ndarray, "outputs"]
-    n: int
+    n: int | Int[np.ndarray, "outputs"]
     scores: OutputScores | None = None
+    sequence: VoteConfidenceSequence | None = None
+
+    def __post_init__(self) -> None:
+        if self.sequence is None and not isinstance(self.n, int):
+            raise InvalidInputError(
+                "n", "there is one for each output", "Pass a confidence sequence to bound them with"
+            )
+        if self.sequence is not None and self.scores is not None:
+            raise InvalidInputError(
+                "scores", "their bounds do not hold at numbers of samples that depend on them", "Leave the scores out"
+            )
+
+    def lower_bounds(self, simultaneous: Simultaneous, alpha: float) -> Float[np.ndarray, "outputs"]:
+        """Bound the candidates' probabilities from below, all at once."""
+        votes = self.votes.astype(np.int64)
+        if self.sequence is None:
+            return simultaneous.lower_bounds(votes, self.n, alpha).lower
+        return sequential_lower_bounds(self.sequence, simultaneous, votes, self.n, alpha).lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +145,8 @@ def certify_outputs(
     Raises
     ------
     InvalidInputError
-        If there is no certificate, scores are needed and were not counted, or the rule cannot bound scores.
+        If there is no certificate, scores are needed and were not counted, or the rule cannot be used with scores or
+        with numbers of samples that depended on the votes.
     """
     if not certificates:
         raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
@@ -123,7 +157,7 @@ def certify_outputs(
     lower: Float[np.ndarray, "outputs"] | None = None
     for certificate in certificates:
         if isinstance(certificate, VoteCertificate):
-            lower = simultaneous.lower_bounds(observed.votes.astype(np.int64), observed.n, share).lower
+            lower = observed.lower_bounds(simultaneous, share)
             parts.append(certificate.certificates(noise, levels, lower, group))
     for certificate in certificates:
         if isinstance(certificate, ScoreCertificate):
@@ -151,17 +185,13 @@ def _score_part(
         raise InvalidInputError(
             "certificates", f"{certificate.name} needs scores, and only votes were counted", "Sample with scores"
         )
-    if not isinstance(simultaneous, LevelStrategy):
-        raise InvalidInputError(
-            "simultaneous", f"{simultaneous.name} is a rule for votes only", "Use Bonferroni or KFamilywise with scores"
-        )
     if score_bound.needs_histogram and not isinstance(observed.scores.tally, ScoreHistogram):
         raise InvalidInputError(
             "score_bound",
             f"{score_bound.name} needs a histogram of scores, and power sums were counted",
             "Sample with a histogram, or use the empirical Bernstein bound",
         )
-    level = simultaneous.levels(group.size, alpha)
+    level = require_level_strategy(simultaneous).levels(group.size, alpha)
     bounds = score_bound.bounds(observed.scores.tally, level, observed.scores.reference)
     made = certificate.certificates(noise, levels, bounds.mean_lower, bounds.deviation_upper, bounds.reference, group)
     return made, bounds.mean_lower

@@ -17,10 +17,11 @@ from localsmooth.report.summary import (
     table_budgets,
     value_at,
 )
-from localsmooth.results import ACCURACY, RATIO, run_info
+from localsmooth.results import ACCURACY, RATIO, Saving, run_info
 
 __all__ = ["print_summary"]
 
+_ITEMS = 10
 _TARGET_WORDS = {RATIO: "certified ratio", ACCURACY: "certified accuracy"}
 
 
@@ -56,6 +57,16 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             f"(N₁ = {run.n_candidate}, N₂ = {run.n_bound}).",
             highlight=False,
         )
+        if run.saving is not None:
+            console.print(f"  {_saving(run.saving, dataset)}", highlight=False)
+
+
+def _saving(saving: Saving, dataset: xr.Dataset) -> str:
+    """Samples saved by stopping early, in total and for the first few items."""
+    total = f"Stopped early: {sum(saving.counted):,} of {sum(saving.planned):,} samples counted"
+    items = [f"{name} {share:.0%}" for name, share in zip(dataset["item"].values[:_ITEMS], saving.shares, strict=False)]
+    more = ", …" if len(saving.shares) > _ITEMS else ""
+    return f"{total}, {saving.total:.0%} saved ({', '.join(items)}{more})."
 
 
 def _table(results: Mapping[str, xr.Dataset], target: str, words: str, budgets: Sequence[float]) -> Table:

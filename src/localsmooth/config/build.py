@@ -70,6 +70,7 @@ from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.stopping import StopWhenDecided
 from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 from localsmooth.sampling import SamplingOptions, SamplingPlan
 from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split, load_unet
@@ -334,7 +335,8 @@ def _threat(section: AnyNoise) -> ItemThreat:
 def build_plan(configuration: Configuration) -> SamplingPlan:
     """Make the sampling plan."""
     section = configuration.sampling
-    return SamplingPlan(section.n_candidate, section.n_bound, section.seed, section.chunk_size)
+    stop = StopWhenDecided() if section.stop_early else None
+    return SamplingPlan(section.n_candidate, section.n_bound, section.seed, section.chunk_size, stop)
 
 
 def build_options(configuration: Configuration) -> SamplingOptions:

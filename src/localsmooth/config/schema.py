@@ -264,6 +264,8 @@ class SamplingSection(Section):
     """Seed of all noise."""
     chunk_size: int = Field(default=128, ge=1)
     """Samples that are stored together; what an interruption can lose."""
+    stop_early: bool = False
+    """Stop an output group once each output is certified for the largest budget or hopeless; for votes only."""
     batch_size: int | None = Field(default=None, ge=1)
     """Samples per forward pass; measured before the run by default."""
     channels_last: bool | None = None

@@ -294,6 +294,8 @@ def sample_problem(
     progress: SamplingProgress | None = None,
 ) -> ItemTally:
     """Draw what is still missing of a plan, for any kind of noise on a graph; see `sample_nodes`."""
+    if plan.stop is not None:
+        raise InvalidInputError("stop", "graphs are sampled to the end of the plan", "Leave the stopping rule out")
     store = MemoryStore() if store is None else store
     store.begin(problem.configuration(plan))
     groups = range(problem.layout.outputs.count)

@@ -4,6 +4,7 @@ from localsmooth.pipeline.certify import certify
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.stopping import StopWhenDecided
 from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "ItemThreat",
     "Kind",
     "NormBall",
+    "StopWhenDecided",
     "certify",
     "recertify",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 
 from localsmooth.noise import Noise
 from localsmooth.pipeline.item import SampledItem, certify_item
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.results import RunInfo, build_dataset
+from localsmooth.results import RunInfo, Saving, build_dataset
 
 __all__ = ["assemble"]
 
@@ -31,6 +32,7 @@ def assemble(
     settings
         What to prove.
     """
+    saving = _saving(items, record)
     run = RunInfo(
         budgets=settings.budgets,
         norm=f"l{noise.norm}",
@@ -48,16 +50,33 @@ def assemble(
         precision=record.precision,
         versions=record.versions,
         input_bounds=record.input_bounds,
-        assumptions=_assumptions(record, settings),
+        assumptions=_assumptions(record, settings, saving),
         proven=settings.simultaneous.simultaneous,
+        saving=saving,
     )
     return build_dataset([certify_item(item, noise, settings) for item in items], run)
 
 
-def _assumptions(record: RunRecord, settings: CertificationSettings) -> tuple[str, ...]:
+def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:
+    if record.sequence is None:
+        return None
+    counted: list[int] = []
+    for item in items:
+        first = np.unique(item.layout.outputs.labels, return_index=True)[1]
+        counted.append(int(np.broadcast_to(item.votes.n, item.votes.votes.shape)[first].sum()))
+    return Saving(tuple(counted), tuple(item.layout.outputs.count * record.n_bound for item in items))
+
+
+def _assumptions(record: RunRecord, settings: CertificationSettings, saving: Saving | None) -> tuple[str, ...]:
     """Sentences that the promise rests on besides α, N₁ and N₂."""
     names = " and ".join(certificate.name for certificate in settings.certificates)
     sentences = [f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}."]
+    if saving is not None:
+        sentences.append(
+            f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "
+            f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
+            "which holds at every number of samples at once."
+        )
     if settings.needs_scores:
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if len(settings.certificates) > 1:

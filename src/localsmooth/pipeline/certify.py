@@ -14,7 +14,14 @@ import numpy as np
 import torch
 import xarray as xr
 
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous, require_certifiable
+from localsmooth.bounds import (
+    Bonferroni,
+    EmpiricalBernstein,
+    ScoreBound,
+    Simultaneous,
+    VoteConfidenceSequence,
+    require_certifiable,
+)
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.collective import Bound
@@ -29,6 +36,7 @@ from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, 
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.results import save
 from localsmooth.sampling import (
@@ -83,7 +91,7 @@ def certify(
     layout
         A layout, or a recipe such as `GridLayout` that makes one for each item's size.
     plan
-        Numbers of samples and the seed.
+        Numbers of samples and the seed; with `stop=StopWhenDecided()`, output groups stop when they are decided.
     alpha
         Probability with which the certificate of one item may fail.
     budgets
@@ -194,8 +202,10 @@ def run_certification(
     names = _class_names(items, model.classes)
     for made in layouts:
         noise.validate(made.levels)
-        if not settings.needs_scores:
+        if not settings.needs_scores and plan.stop is None:
             require_certifiable(plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous)
+    plan = with_goals(plan, layouts, noise, settings)
+    sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         tallies = sample(
@@ -216,7 +226,7 @@ def run_certification(
                 item.label,
                 ignored_outputs(item.label, items.ignore_label),
                 made,
-                _output_votes(tally, scores),
+                _output_votes(tally, scores, sequence),
             )
             for item, made, tally in zip(items, layouts, tallies, strict=True)
         ]
@@ -242,6 +252,7 @@ def run_certification(
             budgets=list(settings.budgets),
             bound_names=list(settings.bounds),
             configuration=dict(configuration or {}),
+            sequence=sequence,
         )
         if out is not None:
             save_record(record, Path(out))
@@ -309,11 +320,14 @@ def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> lis
     return [made[item.image.shape] for item in items]
 
 
-def _output_votes(tally: ItemTally, scores: ScoreCounting | None) -> OutputVotes:
+def _output_votes(
+    tally: ItemTally, scores: ScoreCounting | None, sequence: VoteConfidenceSequence | None
+) -> OutputVotes:
     counted = None
     if scores is not None:
         counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
-    return OutputVotes(tally.candidate, tally.votes, tally.n, counted)
+    n = tally.n if tally.n_per_output is None else tally.n_per_output
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence)
 
 
 def _class_names(items: ItemSet, classes: int) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from localsmooth.bounds import VoteConfidenceSequence
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
@@ -68,6 +69,9 @@ class RunRecord:
         What was certified first; `recertify` starts from these.
     configuration
         Everything the user asked for.
+    sequence
+        Confidence sequence that the votes are bounded with, where the number of samples depended on them (`n_bound`
+        is then the largest number possible); None otherwise.
     version
         Version of this format.
     """
@@ -93,6 +97,7 @@ class RunRecord:
     budgets: list[float]
     bound_names: list[str]
     configuration: dict[str, Any]
+    sequence: VoteConfidenceSequence | None = None
     version: int = _VERSION
 
 
@@ -152,6 +157,8 @@ def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
             store.put_array(f"item{index}-label", item.label)
         store.put_array(f"item{index}-candidate", item.votes.candidate)
         store.put_array(f"item{index}-votes", item.votes.votes)
+        if not isinstance(item.votes.n, int):
+            store.put_array(f"item{index}-n", item.votes.n)
         if item.votes.scores is not None:
             store.put_array(f"item{index}-scores", ScoreCounting.array(item.votes.scores.tally))
             store.put_array(f"item{index}-reference", item.votes.scores.reference)
@@ -187,8 +194,9 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                 OutputVotes(
                     store.get_array(f"item{index}-candidate"),
                     store.get_array(f"item{index}-votes"),
-                    record.n_bound,
+                    record.n_bound if record.sequence is None else store.get_array(f"item{index}-n"),
                     _load_scores(record, store, index),
+                    record.sequence,
                 ),
             )
         )

@@ -4,7 +4,7 @@ from localsmooth.results.build import build_dataset
 from localsmooth.results.files import load, save
 from localsmooth.results.item import CertifiedCurve, ItemResult
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
-from localsmooth.results.run import RunInfo, run_info
+from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.validate import validate
 from localsmooth.results.view import ItemView, item_view
 
@@ -19,6 +19,7 @@ __all__ = [
     "ItemResult",
     "ItemView",
     "RunInfo",
+    "Saving",
     "axis_names",
     "build_dataset",
     "item_view",

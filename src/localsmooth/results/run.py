@@ -13,7 +13,43 @@ from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["RunInfo", "attributes", "run_info"]
+__all__ = ["RunInfo", "Saving", "attributes", "run_info"]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """How many samples were saved by stopping early.
+
+    Parameters
+    ----------
+    counted
+        For each item, samples of the bound stage that were counted, summed over its output groups.
+    planned
+        The same if no group had stopped early.
+
+    Raises
+    ------
+    InvalidInputError
+        If an item has more samples than were planned, or none were planned.
+    """
+
+    counted: tuple[int, ...]
+    planned: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.counted, self.planned, strict=False)
+        if len(self.counted) != len(self.planned) or not all(0 < some <= most for some, most in pairs):
+            raise InvalidInputError("saving", "counts samples that were not planned", "Pass both for each item")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of the planned samples that was saved, for each item."""
+        return tuple(1 - some / most for some, most in zip(self.counted, self.planned, strict=True))
+
+    @property
+    def total(self) -> float:
+        """Share of the planned samples that was saved, over all items."""
+        return 1 - sum(self.counted) / sum(self.planned)
 
 
 @dataclass(frozen=True)
@@ -33,7 +69,7 @@ class RunInfo:
     n_candidate
         Samples per output group to choose the candidate, N₁.
     n_bound
-        Further samples per output group to bound its probability, N₂.
+        Further samples per output group to bound its probability, N₂; the largest number where groups stopped early.
     class_names
         Name of each class.
     bound_names
@@ -55,6 +91,8 @@ class RunInfo:
     proven
         False where the confidence bounds reproduce a published rule that does not hold: then the counts promise
         nothing, and the report says so.
+    saving
+        Samples saved by stopping early; None where all were drawn.
 
     Raises
     ------
@@ -80,6 +118,7 @@ class RunInfo:
     input_bounds: tuple[float, float] | None = None
     assumptions: tuple[str, ...] = ()
     proven: bool = True
+    saving: Saving | None = None
 
     def __post_init__(self) -> None:
         previous = -math.inf
@@ -109,7 +148,7 @@ class RunInfo:
 
 
 _PLAIN = ("method", "norm", "units", "alpha", "n_candidate", "n_bound", "seconds", "batch_size", "device", "precision")
-_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven")
+_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven", "saving")
 
 
 def attributes(run: RunInfo) -> dict[str, Any]:
@@ -134,7 +173,8 @@ def run_info(dataset: xr.Dataset) -> RunInfo:
             value = attrs[name]
             values[name] = value.item() if hasattr(value, "item") else value
         for name in _JSON:
-            values[name] = json.loads(attrs[name])
+            # Results from before groups could stop early say nothing about it.
+            values[name] = json.loads(attrs.get(name, "null") if name == "saving" else attrs[name])
         values["budgets"] = dataset["budget"].values.tolist()
         values["bound_names"] = [str(name) for name in dataset["bound"].values]
         return TypeAdapter(RunInfo).validate_python(values)

@@ -47,6 +47,8 @@ def validate(dataset: xr.Dataset) -> xr.Dataset:
     )
     _check_structure(dataset)
     run = run_info(dataset)
+    saved = run.saving is None or len(run.saving.counted) == dataset.sizes["item"]
+    _demand(saved, "saving", "does not have a number for each item")
     _check_predictions(dataset, len(run.class_names), run.n_bound)
     _check_counts(dataset)
     return dataset

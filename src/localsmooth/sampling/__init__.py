@@ -12,6 +12,7 @@ from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
 from localsmooth.sampling.sample import sample
+from localsmooth.sampling.stopping import StoppingRule
 from localsmooth.sampling.store import MemoryStore, MergedCounts, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import ThreadExecutor, default_executor
@@ -45,6 +46,7 @@ __all__ = [
     "SerialExecutor",
     "Session",
     "Stage",
+    "StoppingRule",
     "Store",
     "StoreError",
     "Task",

@@ -101,7 +101,8 @@ def describe_run(
                 "n_candidate": plan.n_candidate,
                 "n_bound": plan.n_bound,
                 "chunk_size": plan.chunk_size,
-            },
+            }
+            | ({} if plan.stop is None else {"stop": dict(plan.stop.configuration())}),
             "noise": dict(noise.configuration()),
             "model": {
                 "fingerprint": model.fingerprint(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.sampling.stopping import StoppingRule
 
 __all__ = ["Chunk", "SamplingPlan", "Stage"]
 
@@ -51,12 +52,15 @@ class SamplingPlan:
         The run's seed.
     chunk_size
         Samples per chunk; the last chunk of a stage may be smaller.
+    stop
+        When an output group may do with fewer than `n_bound` samples; never by default.
     """
 
     n_candidate: int
     n_bound: int
     seed: int = 0
     chunk_size: int = 128
+    stop: StoppingRule | None = None
 
     def __post_init__(self) -> None:
         for field in ("n_candidate", "n_bound", "chunk_size"):
@@ -66,7 +70,7 @@ class SamplingPlan:
             raise InvalidInputError("seed", f"got {self.seed}", "Pass a non-negative integer")
 
     def samples(self, stage: Stage) -> int:
-        """Number of samples of one stage."""
+        """Number of samples of one stage, if none is saved."""
         return self.n_candidate if stage is Stage.CANDIDATE else self.n_bound
 
     def chunks(self, item: int, group: int, stage: Stage) -> Iterator[Chunk]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -17,10 +17,13 @@ from localsmooth.sampling.calibration import AdjustableModel
 from localsmooth.sampling.configuration import describe_run
 from localsmooth.sampling.engine import ChunkWorker, Problem, Task
 from localsmooth.sampling.executor import Executor
+from localsmooth.sampling.group_progress import GroupProgress
 from localsmooth.sampling.options import SamplingOptions
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.preparation import calibrate_run, try_model
 from localsmooth.sampling.progress import NoProgress, SamplingProgress
+from localsmooth.sampling.record import ChunkRecord
+from localsmooth.sampling.stopping import require_votes_only
 from localsmooth.sampling.store import MemoryStore, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, choose, collect_tallies, require_choice
 from localsmooth.sampling.threads import default_executor
@@ -42,8 +45,9 @@ def sample(
 ) -> list[ItemTally]:
     """Draw what is still missing of a plan, and return the tallies of every item.
 
-    Interrupting (SIGINT, SIGTERM, a crash) loses the chunks in flight and nothing else: the same call with the same
-    store goes on where it stopped and ends with the same tallies, wherever the model's arithmetic is the same.
+    Interrupting (SIGINT, SIGTERM, a crash) loses the chunks in flight and nothing else (with a stopping rule also
+    those that wait for an earlier chunk of their group): the same call with the same store goes on where it stopped
+    and ends with the same tallies, wherever the model's arithmetic is the same.
 
     Parameters
     ----------
@@ -84,6 +88,9 @@ def sample(
     store = MemoryStore() if store is None else store
     prepared = prepare_items(model, items, layouts, noise, options.item_dtype)
     counters = options.counters
+    if plan.stop is not None:
+        require_votes_only(counters)
+        plan.stop.require_fit([layout.outputs.count for layout in layouts])
     store.begin(describe_run(model, prepared, layouts, noise, plan, counters))
     problem = Problem(model, prepared, layouts, noise, plan.seed, counters)
     schedule = _Schedule(problem, plan, store)
@@ -166,10 +173,14 @@ class _Schedule:
             if kept.n != kept.size or present.get(key) != kept.size:
                 raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")
         self.missing = self.total - sum(kept.n for kept in self._finished.values())
+        if plan.stop is not None:
+            begun = {key[:2] for key in self._finished if key[2] == Stage.BOUND.value}
+            self.missing -= sum(self._progress(*place).skipped for place in sorted(begun))
         self._groups = deque(groups)
         self._candidates: deque[Chunk] = deque()
         self._ready: deque[Task] = deque()
         self._waiting: dict[tuple[int, int], int] = {}
+        self._open: dict[tuple[int, int], tuple[GroupProgress, Mapping[str, np.ndarray]]] = {}
 
     def next(self) -> Task | None:
         """A task that can start now; None if there is none before something in flight is done, or none at all."""
@@ -177,15 +188,46 @@ class _Schedule:
             self._enter(*self._groups.popleft())
         if self._ready:
             return self._ready.popleft()
-        return Task(self._candidates.popleft()) if self._candidates else None
+        if self._candidates:
+            return Task(self._candidates.popleft())
+        # Nothing else is left to do: draw ahead where it is open whether the samples will count.
+        ahead = [(progress, chosen) for progress, chosen in self._open.values() if progress.to_draw]
+        if not ahead:
+            return None
+        progress, chosen = min(ahead, key=lambda entry: entry[0].in_flight)
+        return Task(progress.draw(), chosen)
 
-    def done(self, chunk: Chunk) -> None:
-        """A chunk is in the store now."""
+    def done(self, record: ChunkRecord) -> int:
+        """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
+        if self._plan.stop is not None and record.chunk.stage == Stage.BOUND.value:
+            return self._done_with_rule(record)
+        self.store.commit(record)
+        chunk = record.chunk
         if chunk.stage == Stage.CANDIDATE.value:
             place = chunk.item, chunk.group
             self._waiting[place] -= 1
             if not self._waiting[place]:
                 self._release(*place)
+        return record.n
+
+    def _done_with_rule(self, record: ChunkRecord) -> int:
+        place = record.chunk.item, record.chunk.group
+        if place not in self._open:
+            return 0  # drawn ahead, in vain
+        progress, chosen = self._open[place]
+        kept = progress.take(record)
+        for taken in kept:
+            self.store.commit(taken)
+        if progress.over:
+            del self._open[place]
+        elif not progress.in_flight and progress.to_draw:
+            self._ready.append(Task(progress.draw(), chosen))
+        return sum(taken.n for taken in kept) + progress.skipped
+
+    def _progress(self, item: int, group: int) -> GroupProgress:
+        chunks = list(self._plan.chunks(item, group, Stage.BOUND))
+        finished = frozenset(chunk.index for chunk in chunks if chunk.key in self._finished)
+        return GroupProgress(self._plan, chunks, finished, self.store.merged(item, group, Stage.BOUND))
 
     def _absent(self, item: int, group: int, stage: Stage) -> list[Chunk]:
         return [c for c in self._plan.chunks(item, group, stage) if c.key not in self._finished]
@@ -205,7 +247,11 @@ class _Schedule:
         for key, kept in self._finished.items():
             if key[:3] == (item, group, Stage.BOUND.value):
                 require_choice(item, group, chosen, kept.chosen)
-        self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
+        if self._plan.stop is None:
+            self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
+        elif not (progress := self._progress(item, group)).over:
+            self._open[item, group] = progress, chosen
+            self._ready.append(Task(progress.draw(), chosen))
 
 
 def _work_off(schedule: _Schedule, worker: ChunkWorker, executor: Executor, told: SamplingProgress) -> None:
@@ -219,6 +265,4 @@ def _work_off(schedule: _Schedule, worker: ChunkWorker, executor: Executor, told
                 return
             record = session.collect()
             in_flight -= 1
-            schedule.store.commit(record)
-            schedule.done(record.chunk)
-            told.advance(record.n)
+            told.advance(schedule.done(record))

@@ -31,11 +31,14 @@ class ItemTally:
     votes
         How many samples of the bound stage were predicted as the candidate.
     n_candidate, n
-        Samples per output group that were drawn and counted in the candidate and in the bound stage.
+        Samples per output group that were drawn and counted in the candidate and in the bound stage; with a stopping
+        rule, `n` is the largest number possible.
     candidate_counts
         How often each class was predicted in the candidate stage; None unless asked for.
     further
         Arrays of further counters by "counter.array", and what else the candidate stage chose by its name.
+    n_per_output
+        With a stopping rule, samples of the bound stage that were counted for each output; None without.
     """
 
     shape: tuple[int, ...]
@@ -45,9 +48,11 @@ class ItemTally:
     n: int
     candidate_counts: Int[np.ndarray, "outputs classes"] | None
     further: Mapping[str, Shaped[np.ndarray, "outputs ..."]]
+    n_per_output: Int[np.ndarray, " outputs"] | None = None
 
     def __post_init__(self) -> None:
-        if self.votes.size and not (self.votes.min() >= 0 and self.votes.max() <= self.n):
+        n = self.n if self.n_per_output is None else self.n_per_output
+        if not ((self.votes >= 0) & (self.votes <= n)).all() or not np.all(np.asarray(n) <= self.n):
             raise InvalidInputError("votes", f"they leave 0 … {self.n}", "Pass tallies as they were sampled")
 
 
@@ -148,6 +153,7 @@ def _collect_item(
         n_candidate=plan.n_candidate,
         n=plan.n_bound,
         candidate_counts=gathered.pop("labels.counts", None),
+        n_per_output=gathered.pop("n", None),
         further=gathered,
     )
 
@@ -157,7 +163,7 @@ def _group_arrays(
 ) -> Iterator[tuple[str, np.ndarray]]:
     stages = {stage: store.merged(item, group, stage) for stage in Stage}
     for stage, merged in stages.items():
-        if merged.n != plan.samples(stage):
+        if merged.n != plan.samples(stage) and not _stopped(plan, item, group, stage, merged):
             raise StoreError(
                 f"the {stage.name.lower()} stage of item {item}, output group {group} holds {merged.n} of "
                 f"{plan.samples(stage)} samples; start the run again to draw the others"
@@ -168,4 +174,14 @@ def _group_arrays(
     for name, array in stages[Stage.CANDIDATE].counts.items():
         if name != "labels.counts" or keep_candidate_counts:
             yield name, array
-    yield from stages[Stage.BOUND].counts.items()
+    bound = stages[Stage.BOUND]
+    yield from bound.counts.items()
+    if plan.stop is not None:
+        yield "n", np.full(bound.counts["votes.votes"].shape, bound.n, dtype=np.int64)
+
+
+def _stopped(plan: SamplingPlan, item: int, group: int, stage: Stage, merged: MergedCounts) -> bool:
+    """Whether the rule was content with what there is."""
+    if plan.stop is None or stage is not Stage.BOUND or not merged.n:
+        return False
+    return plan.stop.decided(item, group, merged.counts["votes.votes"].astype(np.int64), merged.n)

@@ -1,0 +1,181 @@
+"""Stop sampling an output group when all of its outputs are decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from localsmooth.bounds import LevelStrategy, VoteConfidenceSequence, require_level_strategy
+from localsmooth.certificates import VoteCertificate, certified_radius
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout
+from localsmooth.noise import Noise
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.sampling import SamplingPlan, StoppingRule
+
+__all__ = ["Goal", "StopWhenDecided", "with_goals"]
+
+_FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
+_ROUNDS = 16
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an output has to reach.
+
+    Parameters
+    ----------
+    level
+        Level at which its probability is bounded.
+    target
+        Lower bound on its probability that suffices; one of 1 is never reached.
+    """
+
+    level: float
+    target: float
+
+
+@dataclass(frozen=True)
+class StopWhenDecided(StoppingRule):
+    """Stop when each output of a group has reached its goal, or cannot be certified at all.
+
+    An output is decided while its lower confidence bound exceeds the target, or its upper one is at most 1/2. Both
+    come from a confidence sequence, which certification then uses too: it holds at every number of samples at once.
+
+    Parameters
+    ----------
+    target
+        Lower bound on an output's probability that suffices; by default what the largest budget takes, wherever the
+        adversary spends it.
+    sequence
+        The confidence sequence.
+    goals
+        Level and target for every item and output group. `certify` fills them in.
+
+    Raises
+    ------
+    InvalidInputError
+        If the target is outside [1/2, 1).
+    """
+
+    target: float | None = None
+    sequence: VoteConfidenceSequence = field(default_factory=VoteConfidenceSequence)
+    goals: tuple[tuple[Goal, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.target is not None and not 0.5 <= self.target < 1:
+            raise InvalidInputError("target", f"got {self.target}", "Pass a probability of at least 1/2, below 1")
+
+    def decided(self, item: int, group: int, votes: Int[np.ndarray, "outputs"], n: int) -> bool:
+        """Whether every output of the group is decided."""
+        goal = self.goals[item][group]
+        return bool(self.sequence.decided(votes, n, goal.level, goal.target, hopeless=0.5).all())
+
+    def require_fit(self, groups: Sequence[int]) -> None:
+        """Refuse other items and groups than there are goals for."""
+        if [len(goals) for goals in self.goals] != list(groups):
+            raise InvalidInputError(
+                "stop", "it does not have one goal for each output group of each item", "Let certify make the goals"
+            )
+
+    def configuration(self) -> Mapping[str, object]:
+        """The sequence's parameters and all goals."""
+        return {
+            "rule": "decided",
+            "sequence": [self.sequence.a, self.sequence.b],
+            "goals": [[[goal.level, goal.target] for goal in goals] for goals in self.goals],
+        }
+
+
+def with_goals(
+    plan: SamplingPlan, layouts: Sequence[Layout], noise: Noise, settings: CertificationSettings
+) -> SamplingPlan:
+    """Fill in what the outputs of each group have to reach; a plan without a stopping rule stays as it is.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    layouts
+        One layout per item.
+    noise, settings
+        What is sampled and proven.
+
+    Raises
+    ------
+    InvalidInputError
+        If the settings cannot be used with numbers of samples that depend on the votes, or `n_bound` is too small.
+    """
+    if plan.stop is None:
+        return plan
+    if not isinstance(plan.stop, StopWhenDecided):
+        raise InvalidInputError("stop", f"{type(plan.stop).__name__} is not known here", "Pass StopWhenDecided")
+    if settings.needs_scores:
+        raise InvalidInputError(
+            "stop",
+            "there are certificates from scores, whose bounds need a number of samples that is fixed beforehand",
+            "Use certificates from votes alone, or draw every sample of the plan",
+        )
+    strategy = require_level_strategy(settings.simultaneous)
+    rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
+    for layout in layouts:
+        if id(layout) not in made:
+            _require_certifiable(plan, rule.sequence, strategy, settings.alpha, layout.outputs.labels.size)
+            levels = _levels(strategy, settings.alpha, layout)
+            targets = (
+                _targets(layout, noise, settings) if rule.target is None else np.full(layout.outputs.count, rule.target)
+            )
+            pairs = zip(levels.tolist(), targets.tolist(), strict=True)
+            made[id(layout)] = tuple(Goal(level, target) for level, target in pairs)
+    return replace(plan, stop=replace(rule, goals=tuple(made[id(layout)] for layout in layouts)))
+
+
+def _levels(strategy: LevelStrategy, alpha: float, layout: Layout) -> Float[np.ndarray, " groups"]:
+    """The strictest level of each group's outputs, those left aside that have given up."""
+    groups = layout.outputs.labels.ravel()
+    levels = np.broadcast_to(np.asarray(strategy.levels(groups.size, alpha), dtype=np.float64), groups.shape)
+    strictest = np.full(layout.outputs.count, alpha)
+    playing = levels > 1e-100
+    np.minimum.at(strictest, groups[playing], levels[playing])
+    return strictest
+
+
+def _targets(layout: Layout, noise: Noise, settings: CertificationSettings) -> Float[np.ndarray, " groups"]:
+    """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
+    groups = np.arange(layout.outputs.count)
+
+    def suffices(nines: Float[np.ndarray, " groups"]) -> Bool[np.ndarray, " groups"]:
+        reach = [
+            certified_radius(
+                *certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups), groups, noise.norm
+            )
+            for certificate in settings.certificates
+            if isinstance(certificate, VoteCertificate)
+        ]
+        return np.max(reach, axis=0) > settings.budgets[-1]
+
+    low, high = np.full(groups.size, _FEWEST_NINES), np.full(groups.size, _MOST_NINES)
+    reachable = suffices(high)
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        enough = suffices(middle)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    # Rounded, so that the run's hash does not hang on the last bit of a power.
+    return np.where(reachable, np.round(1 - 10**-high, 12), 1.0)
+
+
+def _require_certifiable(
+    plan: SamplingPlan, sequence: VoteConfidenceSequence, strategy: LevelStrategy, alpha: float, outputs: int
+) -> None:
+    level = strategy.most_lenient_level(outputs, alpha)
+    if not sequence.lower(np.array([plan.n_bound]), plan.n_bound, level)[0] > 0.5:
+        raise InvalidInputError(
+            "n_bound",
+            f"with {plan.n_bound} votes, alpha = {alpha} and {outputs} outputs not even unanimous votes give a bound "
+            "above 0.5 by a confidence sequence, so nothing could be certified",
+            "Draw more votes per output group, raise alpha, or leave early stopping out",
+        )
