@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -23,7 +24,7 @@ from localsmooth.bounds import (
     clopper_pearson_lower,
     clopper_pearson_upper,
 )
-from localsmooth.certificates import GaussianScores, RenyiVotes
+from localsmooth.certificates import GaussianScores, GaussianVotes, RenyiVotes
 from localsmooth.certificates.combined import OutputVotes
 from localsmooth.cli.summary import print_summary
 from localsmooth.config import parse_configuration
@@ -34,7 +35,7 @@ from localsmooth.noise import Bernoulli, Gaussian
 from localsmooth.pipeline import CertificationSettings, StopWhenDecided, certify, recertify
 from localsmooth.pipeline.stopping import Goal, with_goals
 from localsmooth.results import RATIO, load, run_info
-from localsmooth.sampling import ItemTally, NoProgress, SamplingOptions, SamplingPlan, StoppingRule, sample
+from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, StoppingRule, sample
 from tests.bounds.guarantee import assert_level_kept
 from tests.config.test_configuration import changed
 from tests.pipeline.models import threshold_model
@@ -71,8 +72,8 @@ def test_easy_model_is_certified_alike_with_far_fewer_samples(tmp_path: Path) ->
 
 def test_bounds_are_those_of_the_sequence_where_each_group_stopped() -> None:
     """Votes are prefixes of the plain run's, and q is the sequence's bound at α / 24."""
-    # Some outputs are easy, some hopeless, some neither.
-    thresholds = np.where(np.arange(24).reshape(SHAPE) % 12 < 6, EASY, np.linspace(-0.5, 0.5, 24).reshape(SHAPE))
+    # The groups on the right have outputs that stay undecided.
+    thresholds = np.where(np.arange(6) < 4, EASY, np.linspace(-0.5, 0.5, 24).reshape(SHAPE))
     result = run(thresholds=thresholds)
     saving = run_info(result).saving
     assert saving is not None
@@ -84,9 +85,11 @@ def test_bounds_are_those_of_the_sequence_where_each_group_stopped() -> None:
         candidates = [
             n
             for n in range(100, 3001, 100)
-            if np.array_equal(
-                VoteConfidenceSequence().lower(np.minimum(own, n), n, np.nextafter(ALPHA / 24, 0)),
+            if np.allclose(
+                VoteConfidenceSequence().lower(np.minimum(own, n), n, ALPHA / 24),
                 lower[group == number],
+                rtol=1e-9,
+                atol=1e-15,
             )
         ]
         assert len(candidates) == 1
@@ -96,7 +99,7 @@ def test_bounds_are_those_of_the_sequence_where_each_group_stopped() -> None:
 
 def test_target_is_what_the_largest_budget_takes() -> None:
     layout = LAYOUT.layout((1, *SHAPE), SHAPE)
-    settings = CertificationSettings(ALPHA, (0.1, 0.4), (_votes(),))
+    settings = CertificationSettings(ALPHA, (0.1, 0.4), (GaussianVotes(),))
     goals = _goals(settings)
     smallest = layout.levels.min(axis=1)
     np.testing.assert_allclose([goal.target for goal in goals], norm.cdf(0.4 / smallest), atol=2e-4)
@@ -109,14 +112,8 @@ def test_target_is_what_the_largest_budget_takes() -> None:
     assert {goal.target for goal in given.goals[0]} == {0.9}
 
 
-def _votes():
-    from localsmooth.certificates import GaussianVotes
-
-    return GaussianVotes()
-
-
-def _goals(settings: CertificationSettings, noise: object = None) -> tuple[Goal, ...]:
-    plan = with_goals(STOPPING, [LAYOUT.layout((1, *SHAPE), SHAPE)], noise or Gaussian(), settings)  # type: ignore[arg-type]
+def _goals(settings: CertificationSettings) -> tuple[Goal, ...]:
+    plan = with_goals(STOPPING, [LAYOUT.layout((1, *SHAPE), SHAPE)], Gaussian(), settings)
     assert isinstance(plan.stop, StopWhenDecided)
     return plan.stop.goals[0]
 
@@ -168,43 +165,43 @@ class Luck(StoppingRule):
         return {"rule": "luck"}
 
 
-LEVEL, COINS = 0.1, (12, 25)
+LEVEL, COINS = 0.1, 300
 
 
-def coins(rule: StoppingRule) -> ItemTally:
-    """Independent outputs, each a group of its own, whose candidate has probability 1/2 exactly."""
-    model = threshold_model(np.zeros(COINS))
-    layout = GridLayout(COINS, 1.0, 1.0, window_margin=0).layout((1, *COINS), COINS)
-    plan = SamplingPlan(1, 800, seed=5, chunk_size=20, stop=rule)
-    return sample(model, [torch.zeros(1, *COINS)], [layout], Gaussian(), plan, options=OPTIONS)[0]
+def misses(rule: StoppingRule, sequence: VoteConfidenceSequence) -> int:
+    """Outputs whose probability is 1/2 and whose bound says more, each stopped by the rule."""
+    chunk, chunks = 50, 20
+    votes = np.random.default_rng(5).binomial(chunk, 0.5, size=(COINS, chunks)).cumsum(axis=1)
 
+    @functools.cache
+    def decided(count: int, n: int) -> bool:
+        return rule.decided(0, 0, np.array([count]), n)
 
-def misses(tally: ItemTally, sequence: VoteConfidenceSequence) -> int:
-    assert tally.n_per_output is not None
-    assert len(set(tally.n_per_output.tolist())) > 5, "the outputs should stop at many different times"
-    return int((sequence.lower(tally.votes.astype(np.int64), tally.n_per_output, LEVEL) > 0.5).sum())
+    stops = [next((t for t in range(chunks - 1) if decided(int(own[t]), chunk * (t + 1))), chunks - 1) for own in votes]
+    assert len(set(stops)) > 3, "the outputs should stop at different times"
+    counted = votes[np.arange(COINS), stops]
+    return int((sequence.lower(counted, chunk * (1 + np.array(stops)), LEVEL) > 0.5).sum())
 
 
 def decided_rule(sequence: VoteConfidenceSequence) -> StopWhenDecided:
-    outputs = COINS[0] * COINS[1]
-    return StopWhenDecided(sequence=sequence, goals=((Goal(LEVEL, 0.5),) * outputs,))
+    return StopWhenDecided(sequence=sequence, goals=((Goal(LEVEL, 0.5),),))
 
 
 def test_level_is_kept_where_groups_stop_when_decided() -> None:
     sequence = VoteConfidenceSequence(2.0, 2.0)
-    assert_level_kept(misses(coins(decided_rule(sequence)), sequence), 300, LEVEL)
+    assert_level_kept(misses(decided_rule(sequence), sequence), COINS, LEVEL)
 
 
 def test_level_is_kept_under_the_worst_rule() -> None:
     sequence = VoteConfidenceSequence(2.0, 2.0)
-    assert_level_kept(misses(coins(Luck(sequence, LEVEL, 0.5)), sequence), 300, LEVEL)
+    assert_level_kept(misses(Luck(sequence, LEVEL, 0.5), sequence), COINS, LEVEL)
 
 
 def test_clopper_pearson_with_the_same_stopping_is_caught() -> None:
     wrong = RepeatedClopperPearson()
     for rule in (decided_rule(wrong), Luck(wrong, LEVEL, 0.5)):
         with pytest.raises(AssertionError, match="misses"):
-            assert_level_kept(misses(coins(rule), wrong), 300, LEVEL)
+            assert_level_kept(misses(rule, wrong), COINS, LEVEL)
 
 
 # --- certified again, and refused -------------------------------------------------------------------------------------
@@ -221,7 +218,7 @@ def test_recertifying_uses_the_sequence(tmp_path: Path) -> None:
     assert (many["lower_probability"].values > result["lower_probability"].values).all()
     assert (many["certified"].sel(target=RATIO, budget=0.0).values == 23).all()
     for rule in (FixedThresholdHolm(0.8), PaperHolm()):
-        with pytest.raises(InvalidInputError, match="simultaneous: .* is a rule for votes only"):
+        with pytest.raises(InvalidInputError, match=r"simultaneous: .* is a rule for votes only"):
             recertify(tmp_path, simultaneous=rule)
 
 
@@ -231,7 +228,7 @@ def test_recertifying_uses_the_sequence(tmp_path: Path) -> None:
         ({"simultaneous": FixedThresholdHolm(0.8)}, "simultaneous"),
         ({"simultaneous": PaperHolm()}, "simultaneous"),
         ({"certificates": [GaussianScores()]}, "stop: there are certificates from scores"),
-        ({"plan": replace(STOPPING, n_bound=12)}, "n_bound: with 12 votes"),
+        ({"plan": replace(STOPPING, n_bound=8)}, "n_bound: with 8 votes"),
         ({"plan": replace(PLAN, stop=Luck(VoteConfidenceSequence(), 0.1, 0.5))}, "stop: Luck"),
     ],
 )
@@ -244,7 +241,14 @@ def test_other_refusals() -> None:
     with pytest.raises(InvalidInputError, match="target"):
         StopWhenDecided(1.0)
     with pytest.raises(InvalidInputError, match="stop: it does not have one goal"):
-        coins(StopWhenDecided())
+        sample(
+            threshold_model(EASY),
+            [torch.zeros(1, *SHAPE)],
+            [LAYOUT.layout((1, *SHAPE), SHAPE)],
+            Gaussian(),
+            STOPPING,
+            options=OPTIONS,
+        )
     votes = np.array([3, 4])
     with pytest.raises(InvalidInputError, match="confidence sequence"):
         OutputVotes(votes, votes, np.array([5, 6]))

@@ -139,9 +139,9 @@ def sequential_lower_bounds(
     InvalidInputError
         If the strategy does not work by levels, or a count or level is out of range.
     """
-    levels = require_level_strategy(strategy).levels(votes.size, alpha)
+    levels = np.broadcast_to(require_level_strategy(strategy).levels(votes.size, alpha), votes.shape)
     # Below this the logarithms lose their footing; to give up is always sound.
-    playing = np.asarray(levels) > 1e-100
+    playing = levels > 1e-100
     lower = sequence.lower(votes, n, np.where(playing, levels, 0.5))
     return VoteBounds(np.where(playing, lower, 0.0), strategy.discount)
 
