@@ -3,8 +3,8 @@
     python benchmarks/collective.py [--parts relaxed exact paper scaling] [--plot docs/collective_scaling.png]
 
 Parts: *relaxed* naive, lp and envelope over a curve of 81 budgets, at Pascal and at Cityscapes scale; *exact* branch
-and bound on the three fields; *paper* the published linear program written in cvxpy, solved by Clarabel and HiGHS, beside
-ours; *scaling* time over the number of outputs and of groups.
+and bound on the three fields; *paper* the published linear program written in cvxpy, solved by Clarabel and HiGHS,
+beside ours; *scaling* time over the number of outputs and of groups.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class Milp(Bound):
     """The direct program: a binary variable per step, which may fall only once its inequality has been fed enough.
 
     What is certified is HiGHS's *dual bound*, less a margin for its tolerances, and never less than the envelope. The
-    solver is trusted here, so a proof covers the envelope's part alone: use `Exact` for certificates.
+    solver is trusted here, so a proof covers the envelope's part alone: use `Exact` for certificates. One certificate
+    per output only.
 
     Parameters
     ----------
