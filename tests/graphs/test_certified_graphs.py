@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, KFamilywise
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ExactVotes, RenyiVotes, SparseScores
@@ -100,9 +101,8 @@ def _tally(graph, seed: int = 0) -> ItemTally:
     generator = np.random.default_rng(seed)
     n = 5000
     votes = generator.binomial(n, generator.beta(8, 1, graph.nodes))
-    counts = np.stack(
-        [generator.multinomial(n, p) for p in generator.dirichlet(np.linspace(0.05, 2, 257), graph.nodes)]
-    )
+    laws = stats.binom.pmf(np.arange(257), 256, generator.uniform(0.6, 0.97, graph.nodes)[:, None])
+    counts = np.stack([generator.multinomial(n, law / law.sum()) for law in laws])
     further = {"scores.histogram": counts, "reference": np.full(graph.nodes, 0.8)}
     return ItemTally((graph.nodes,), graph.labels.copy(), votes, 100, n, None, further)
 
