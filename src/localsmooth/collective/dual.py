@@ -108,7 +108,7 @@ def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, sl
         return share * float(counts[-1]) * (1 - UNIT)
     if slope < 0:
         # Both terms are ≥ 0, so each rounding is relative to the result.
-        return float((share * counts - slope * steps.thresholds[start:stop]).min()) * (1 - 4 * UNIT)
+        return steps.lowest(start, stop, slope, share)[1] * (1 - 4 * UNIT)
     if not math.isfinite(roof):
         return -math.inf
     ends = np.append(steps.thresholds[start + 1 : stop], roof)

@@ -58,4 +58,4 @@ class _ExactWorker(Worker):
             status = Status.WITHIN_GAP
         else:
             status = Status.TIED if search.stuck and not search.open else Status.TIME_LIMIT
-        return Outcome(min(search.lower, search.upper), search.proof(), [search.attack], search.prices, status)
+        return Outcome(search.lower, search.proof(), [search.attack], search.prices, status)

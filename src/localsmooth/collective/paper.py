@@ -41,7 +41,7 @@ class _PaperWorker(RelaxationWorker):
         for piece, steps in enumerate(setting.pieces.steps):
             share, slope = float(point.shares[piece]), min(0.0, float(point.slopes[piece]))
             stop = int(setting.cell.stop[piece])
-            envelope = float(np.min(share * steps.counts[:stop] - slope * steps.thresholds[:stop]))
+            envelope = steps.lowest(0, stop, slope, share)[1]
             # The step function lies above the linear program's: what the same numbers prove is never less.
             surplus += max(0.0, envelope - self._paper.conjugate(steps, stop, share, slope))
         return proven - surplus

@@ -18,6 +18,7 @@ from .envelope import Envelope
 from .problem import Problem
 from .proof import Leaf, Proof
 from .setting import Setting, setting_at
+from .verify import CertificateError
 from .verify import verify as check
 
 __all__ = ["solve"]
@@ -45,7 +46,7 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     InvalidInputError
         Where the problem is not well posed.
     CertificateError
-        If exact arithmetic does not confirm an answer.
+        If exact arithmetic does not confirm an answer, or a bound and an attack contradict each other.
     """
     budgets = problem.constraints.budgets
     bound = Envelope() if bound is None else bound
@@ -170,7 +171,9 @@ def _share(drafts: list[_Draft], budgets: Float[np.ndarray, "budgets rows"]) -> 
 def _finish(problem: Problem, draft: _Draft) -> Answer:
     certified = draft.certified
     if certified > draft.upper:
-        raise AssertionError("a proven bound lies above an attack: please report this as a fault of the package")
+        raise CertificateError(
+            f"a bound of {certified} lies above an attack that leaves {draft.upper}: please report it"
+        )
     return Answer(
         certified,
         draft.lower,
