@@ -136,7 +136,7 @@ class Tightener:
         )
 
     def tighten(
-        self, pieces: Pieces, cell: Cell, chosen: Float[np.ndarray, "chosen"] | np.ndarray, witnesses: np.ndarray
+        self, pieces: Pieces, cell: Cell, chosen: np.ndarray, witnesses: np.ndarray
     ) -> tuple[tuple[Ceiling, ...], np.ndarray]:
         """Return the ceilings that a cell allows for some inequalities, where they have come down.
 
