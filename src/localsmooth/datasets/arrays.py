@@ -66,8 +66,8 @@ def load_arrays(
             Item(
                 index,
                 f"item {index}",
-                np.asarray(inputs[index], dtype=np.float32),
-                None if truth is None else np.asarray(truth[index], dtype=np.int64),
+                np.array(inputs[index], dtype=np.float32),
+                None if truth is None else np.array(truth[index], dtype=np.int64),
             )
             for index in chosen
         ],

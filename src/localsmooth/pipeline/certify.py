@@ -294,7 +294,7 @@ def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> lis
     """One layout per item, made once for each size; the model is tried on one item of each size."""
     made: dict[tuple[int, ...], Layout] = {}
     for item in items:
-        image = torch.from_numpy(item.image)
+        image = torch.tensor(item.image)
         check_item(model, image)
         if item.image.shape not in made:
             shape = check_model(model, image).output_shape
