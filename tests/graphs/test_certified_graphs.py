@@ -54,7 +54,7 @@ def test_no_adversary_beats_the_certificate(kind):
     """Every reachable attribute matrix, every budget, every bound, many base classifiers: the promise holds."""
     generator = np.random.default_rng(0)
     certified = 0
-    for seed in range(2 if isinstance(kind, ExactVotes) else 6):
+    for seed in range(2 if isinstance(kind, ExactVotes) else 4):
         graph = random_graph(generator, 5, 2)
         low, high = np.sort(generator.uniform(0.05, 0.5, 2)), np.sort(generator.uniform(0.05, 0.7, 2))
         layout = cluster_layout(CLUSTERS, graph.adjacency, addition=tuple(low), deletion=tuple(high))
@@ -74,7 +74,7 @@ def test_no_adversary_beats_the_certificate(kind):
         assert (counts[-1] <= worst).all()
         certified += int(counts[-1][1:].sum())
     # The promise is worth something: nodes are certified at positive budgets.
-    assert certified > 10
+    assert certified > 5
 
 
 def test_weights_of_the_wrong_orientation_would_be_caught():
