@@ -18,9 +18,9 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from .problem import Pieces
-from .region import UNIT, Region
-from .steps import Steps
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.region import UNIT, Region
+from localsmooth.collective.steps import Steps
 
 __all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "padded", "root_cell"]
 

@@ -11,17 +11,17 @@ import highspy
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InvalidInputError
-from .adversary import Adversary
-from .answer import Status
-from .arrays import Number
-from .bound import Bound, Outcome, Worker
-from .dual import DualPoint, padded
-from .envelope import Envelope
-from .linear_program import LinearModel, sparse_rows
-from .problem import Problem
-from .proof import Leaf
-from .setting import Setting
+from localsmooth.collective.adversary import Adversary
+from localsmooth.collective.answer import Status
+from localsmooth.collective.arrays import Number
+from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.dual import DualPoint, padded
+from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.linear_program import LinearModel, sparse_rows
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Leaf
+from localsmooth.collective.setting import Setting
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["Milp"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bound import Bound, RelaxationWorker, Worker
-from .dual import DualPoint, evaluate
-from .minorant import ReciprocalLines
-from .problem import Problem
-from .setting import Setting
+from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.minorant import ReciprocalLines
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.setting import Setting
 
 __all__ = ["LinearProgram"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell, DualPoint, padded
-from .linear_program import LinearModel, Solution
-from .minorant import Minorant
-from .problem import Pieces
-from .setting import Setting
+from localsmooth.collective.dual import Cell, DualPoint, padded
+from localsmooth.collective.linear_program import LinearModel, Solution
+from localsmooth.collective.minorant import Minorant
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Line", "Relaxation", "Relaxed"]
 

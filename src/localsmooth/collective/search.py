@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from .adversary import Adversary
-from .attack import estimates, fit, survivors
-from .dual import Cell, DualPoint, evaluate
-from .minorant import EnvelopeLines
-from .problem import Pieces
-from .proof import Leaf, Node, SplitFeed, SplitSpending, Tighten, children
-from .relaxation import Relaxation, Relaxed
-from .setting import Setting
-from .tighten import Tightener, lowered
+from localsmooth.collective.adversary import Adversary
+from localsmooth.collective.attack import estimates, fit, survivors
+from localsmooth.collective.dual import Cell, DualPoint, evaluate
+from localsmooth.collective.minorant import EnvelopeLines
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.proof import Leaf, Node, SplitFeed, SplitSpending, Tighten, children
+from localsmooth.collective.relaxation import Relaxation, Relaxed
+from localsmooth.collective.setting import Setting
+from localsmooth.collective.tighten import Tightener, lowered
 
 __all__ = ["Search"]
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InvalidInputError
-from .answer import Answer, Curve, Status
-from .attack import estimates, fit, simple_attacks, survivors
-from .bound import Bound, Outcome, Worker
-from .dual import DualPoint, evaluate
-from .envelope import Envelope
-from .problem import Problem
-from .proof import Leaf, Proof
-from .setting import Setting, setting_at
-from .verify import CertificateError
-from .verify import verify as check
+from localsmooth.collective.answer import Answer, Curve, Status
+from localsmooth.collective.attack import estimates, fit, simple_attacks, survivors
+from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Leaf, Proof
+from localsmooth.collective.setting import Setting, setting_at
+from localsmooth.collective.verify import CertificateError
+from localsmooth.collective.verify import verify as check
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
 

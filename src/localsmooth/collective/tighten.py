@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell, padded
-from .linear_program import LinearModel
-from .problem import Pieces
-from .region import UNIT, Region
-from .setting import Setting
+from localsmooth.collective.dual import Cell, padded
+from localsmooth.collective.linear_program import LinearModel
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.region import UNIT, Region
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Ceiling", "Tightener", "ceiling_exactly", "ceiling_value", "lowered"]
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..errors import LocalsmoothError
-from .answer import Answer
-from .attack import survivors
-from .dual import Cell, evaluate_exactly, root_cell
-from .problem import Pieces, Problem
-from .proof import Leaf, Node, Proof, SplitFeed, Tighten, children
-from .region import Region, region_at
-from .tighten import ceiling_exactly, lowered
+from localsmooth.collective.answer import Answer
+from localsmooth.collective.attack import survivors
+from localsmooth.collective.dual import Cell, evaluate_exactly, root_cell
+from localsmooth.collective.problem import Pieces, Problem
+from localsmooth.collective.proof import Leaf, Node, Proof, SplitFeed, Tighten, children
+from localsmooth.collective.region import Region, region_at
+from localsmooth.collective.tighten import ceiling_exactly, lowered
+from localsmooth.errors import LocalsmoothError
 
 __all__ = ["CertificateError", "prove", "verify"]
 
