@@ -21,6 +21,7 @@ from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["TorchModel"]
 
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
@@ -101,7 +102,7 @@ class TorchModel(Adapter):
         )
         self._select = select
         self._set_options(precision, channels_last, compile)
-        self._parts = list(module.named_modules())
+        self.module = module
         self._require_evaluation_mode()
         self.module = module.to(self.device)
         self._dtype = _working_dtype(module)
@@ -112,7 +113,6 @@ class TorchModel(Adapter):
         self.precision = precision
         self.channels_last = channels_last
         self.compile = compile
-        self.concurrent = not compile  # an evaluation-mode module only reads its weights; a compiler keeps state
         self._compiled: Callable[[torch.Tensor], Any] | None = None
 
     def with_options(
@@ -138,7 +138,7 @@ class TorchModel(Adapter):
         return made
 
     def _require_evaluation_mode(self) -> None:
-        for name, part in self._parts:
+        for name, part in self.module.named_modules():  # anew, since parts may have been replaced
             if part.training:
                 where = f"its part {name} ({type(part).__name__})" if name else "it"
                 raise InvalidInputError(
@@ -171,6 +171,29 @@ class TorchModel(Adapter):
         """Predict a batch of shape (batch, *item) without recording gradients; see `Model`."""
         with torch.inference_mode():
             return super().__call__(batch)
+
+    @property
+    def concurrent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether replicas share nothing that a call could change, as far as can be told."""
+        hooked = any(part.__dict__.get(name) for part in self.module.modules() for name in _HOOKS)
+        return not (self.compile or hooked or self._select is not None)
+
+    def replica(self) -> TorchModel:
+        """The same model for another thread: a copy of every part, on the same weights."""
+        tensors = (*self.module.parameters(), *self.module.buffers())
+        made = copy.copy(self)
+        made.module = copy.deepcopy(self.module, {id(tensor): tensor for tensor in tensors})
+        made._parts = list(made.module.named_modules())
+        return made
+
+    @property
+    def evaluated_in(self) -> str:
+        """Floating-point type of the arithmetic: that of autocast, else the coarsest among the module's weights."""
+        if self.precision is not None:
+            return str(self.precision).removeprefix("torch.")
+        values = [*self.module.parameters(), *self.module.buffers()]
+        types = {value.dtype for value in values if value.is_floating_point()}
+        return str(max(types, key=lambda t: torch.finfo(t).eps, default=torch.float32)).removeprefix("torch.")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled code behind, which cannot travel to another process."""
