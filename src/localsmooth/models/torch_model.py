@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import re
 from collections.abc import Callable
 from types import EllipsisType
 from typing import Any
@@ -16,13 +15,13 @@ from torch import nn
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
+from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["TorchModel"]
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
 class TorchModel(Adapter):
@@ -183,7 +182,6 @@ class TorchModel(Adapter):
         tensors = (*self.module.parameters(), *self.module.buffers())
         made = copy.copy(self)
         made.module = copy.deepcopy(self.module, {id(tensor): tensor for tensor in tensors})
-        made._parts = list(made.module.named_modules())
         return made
 
     @property
@@ -200,28 +198,25 @@ class TorchModel(Adapter):
         return {**self.__dict__, "_compiled": None}
 
     def fingerprint(self) -> str:
-        """Hexadecimal SHA-256 of the class, the structure, the weights and every option that changes predictions.
+        """Hexadecimal SHA-256 of the classes, the structure, the weights and every option that changes predictions.
 
-        Device, memory order and compilation only change rounding and are left out. The code of the module's methods
-        is not looked at.
+        Also of attributes that are no weights, of forward hooks, and of the source of classes outside torch. Device,
+        memory order and compilation only change rounding and are left out.
         """
-        kind = type(self.module)
         options = {
             **self._configuration(),
             "precision": str(self.precision),
-            "select": None if self._select is None else _identity(self._select),
+            "select": None if self._select is None else describe(self._select),
         }
+        kind = type(self.module)
         state = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
-        state.update(_ADDRESS.sub("", repr(self.module)).encode())
+        state.update(describe_module(self.module).encode())
         state.update(repr(sorted(options.items())).encode())
         values = {**dict(self.module.named_buffers()), **self.module.state_dict()}
         for name in sorted(values):
             value = values[name]
-            if isinstance(value, torch.Tensor) and not value.is_quantized and value.layout is torch.strided:
-                state.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-                state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-            else:
-                state.update(f"{name} {_ADDRESS.sub('', repr(value))}".encode())
+            content = tensor_digest(value) if isinstance(value, torch.Tensor) else describe(value)
+            state.update(f"{name} {content}".encode())
         return state.hexdigest()
 
 
@@ -232,11 +227,3 @@ def _working_dtype(module: nn.Module) -> torch.dtype | None:
             if value.is_floating_point():
                 return value.dtype
     return None
-
-
-def _identity(function: Callable[..., Any]) -> str:
-    code = getattr(function, "__code__", None)
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
-    if code is None:
-        return name
-    return _ADDRESS.sub("", f"{name} {code.co_code.hex()} {code.co_consts!r} {code.co_names!r}")

@@ -49,6 +49,7 @@ def assemble(
         versions=record.versions,
         input_bounds=record.input_bounds,
         assumptions=_assumptions(record, settings),
+        threat=settings.threat.words(noise),
         proven=settings.simultaneous.simultaneous,
     )
     return build_dataset([certify_item(item, noise, settings) for item in items], run)
@@ -65,7 +66,10 @@ def _assumptions(record: RunRecord, settings: CertificationSettings) -> tuple[st
             "Votes and scores, where both are used, share α; each output is smoothed as its certificate says."
         )
     if settings.simultaneous.discount:
-        sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every certified count.")
+        sentences.append(
+            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many outputs are subtracted from "
+            "every certified count."
+        )
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
     if record.precision != "float32":
