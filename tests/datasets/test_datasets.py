@@ -113,7 +113,7 @@ def test_one_picture_with_one_label_file(tmp_path) -> None:
 def test_pictures_of_sixteen_bits_keep_their_values(tmp_path) -> None:
     ramp = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
     Image.fromarray(ramp).save(tmp_path / "deep.png")
-    (only,) = load_pictures(tmp_path / "deep.png", scale=65535)
+    (only,) = load_pictures(tmp_path / "deep.png", scale=65535.0)
     np.testing.assert_allclose(only.image[0], ramp / 65535, rtol=1e-6)
 
 
