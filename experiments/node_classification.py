@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein
-from localsmooth.certificates import RenyiVotes, SparseScores
+from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import Exact
 from localsmooth.graphs import (
     COLLECTIVE_BOUNDS,
@@ -104,8 +104,9 @@ def rows(data: Path, passes: int, place: Path, levels: tuple[int, float, float],
         "scores, betting": {"certificates": (SparseScores(),), "score_bound": Betting()},
         "votes, Rényi order 2": {"certificates": (RenyiVotes((2.0,)),)},
         "votes, Rényi orders 1.5 … 16": {"certificates": (RenyiVotes(),)},
+        "votes, exact": {"certificates": (ExactVotes(),)},
     }
-    bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=60.0)}
+    bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=20.0)}
     for label, arguments in bases.items():
         base = node_certificates(tally, prepared.layout, nodes, alpha=spec.alpha, **arguments)
         # With one cluster there is one inequality, and all collective bounds agree where there is one order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from localsmooth.collective import CertificateError, Envelope, solve, verify
 from localsmooth.collective.dual import DualPoint, evaluate, evaluate_exactly
 from localsmooth.collective.linear_program import LinearModel, Solution
 from localsmooth.collective.proof import Leaf
+from localsmooth.collective.region import region_at
 from localsmooth.collective.setting import setting_at
 
 from .oracle import brute_force
@@ -78,7 +80,7 @@ def test_unusable_numbers_prove_nothing():
         assert evaluate_exactly(setting.pieces, setting.region, setting.cell, bad) is None
 
 
-def test_exact_arithmetic_rejects_a_doctored_certificate():
+def test_exact_arithmetic_rejects_a_doctored_certificate(monkeypatch):
     case = next(case for case in CASES if case["expected"]["exact"] == 6 and case["expected"]["envelope"] > 5)
     problem = stored(case)
     answer = solve(problem)[0]
@@ -94,6 +96,16 @@ def test_exact_arithmetic_rejects_a_doctored_certificate():
         replace(answer, proof=replace(answer.proof, root=Leaf((replace(point, slopes=point.slopes * 0.5),)))),
         replace(answer, proof=replace(answer.proof, root=Leaf(()))),
     ]
+    # The upper bounds on the spending are part of what has to hold.
+    narrow = np.full(problem.columns, 1e-3)
+    monkeypatch.setattr(
+        importlib.import_module("localsmooth.collective.verify"),
+        "region_at",
+        lambda constraints, index: replace(region_at(constraints, index), upper=narrow),
+    )
+    with pytest.raises(CertificateError):
+        verify(problem, answer)
+    monkeypatch.undo()
     for forged in doctored:
         with pytest.raises(CertificateError):
             verify(problem, forged)

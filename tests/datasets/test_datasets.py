@@ -81,7 +81,8 @@ def test_pictures_and_their_labels(tmp_path) -> None:
     assert [i.name for i in loaded] == ["a", "b"]
     first, second = loaded
     np.testing.assert_allclose(first.image, colour.transpose(2, 0, 1) / 255.0, rtol=1e-6)
-    assert second.image.shape == (1, 4, 6)
+    assert second.image.shape == (3, 4, 6)
+    np.testing.assert_allclose(second.image[2], grey / 255.0, rtol=1e-6)
     assert second.label is not None
     np.testing.assert_array_equal(second.label, grey // 90)
 
@@ -107,3 +108,21 @@ def test_one_picture_with_one_label_file(tmp_path) -> None:
     np.testing.assert_allclose(only.image, 0.2, rtol=1e-6)
     assert only.label is not None
     assert (only.label == 1).all()
+
+
+def test_pictures_of_sixteen_bits_keep_their_values(tmp_path) -> None:
+    ramp = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    Image.fromarray(ramp).save(tmp_path / "deep.png")
+    (only,) = load_pictures(tmp_path / "deep.png", scale=65535.0)
+    np.testing.assert_allclose(only.image[0], ramp / 65535, rtol=1e-6)
+
+
+def test_items_that_cannot_share_a_run_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="share a name"):
+        ItemSet([item(0), Item(1, "item 0", np.zeros((1, 2, 3), np.float32))])
+    with pytest.raises(InvalidInputError, match="differ in axes or channels"):
+        ItemSet([item(0), Item(1, "b", np.zeros((3, 2, 3), np.float32))])
+    with pytest.raises(InvalidInputError, match="labels of type float64"):
+        item(0, np.zeros((2, 3)))
+    with pytest.raises(InvalidInputError, match="is ignored"):
+        ItemSet([item(0, np.full((2, 3), 9))], ignore_label=9).require_labels_within(3, [(2, 3)])

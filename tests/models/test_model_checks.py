@@ -228,3 +228,152 @@ class TestItems:
     def test_samples_of_another_shape(self):
         with pytest.raises(InvalidInputError, match="samples"):
             check_model(TorchModel(local(), bounds=(0, 1), classes=3), ITEM, samples=torch.zeros(5, 2, 8, 8))
+
+
+class TestLargeBatches:
+    """Models that behave in small batches and not in the ones that are used."""
+
+    @pytest.mark.parametrize("output", [OutputKind.LOGITS, OutputKind.LABELS])
+    def test_mixing_in_large_batches_only(self, output):
+        inner = local()
+
+        def mixing(x):
+            made = inner(x)
+            made = made.mean(0, keepdim=True).expand_as(made) if len(x) > 8 else made
+            return made.argmax(1) if output is OutputKind.LABELS else made
+
+        check_model(model(mixing, output=output), ITEM)
+        check_model(model(mixing, output=output), ITEM, batch_size=8)
+        with pytest.raises(InvalidInputError, match="other samples in its batch of 9 change"):
+            check_model(model(mixing, output=output), ITEM, batch_size=9)
+
+    def test_faint_mixing_of_neighbours(self):
+        inner = local()
+        faint = lambda x: inner(x) + 1e-3 * inner(x).roll(1, 0) if len(x) > 8 else inner(x)  # noqa: E731
+        with pytest.raises(InvalidInputError, match="other samples in its batch of 16 change"):
+            check_model(model(faint), ITEM, batch_size=16)
+
+    def test_another_prediction_in_large_batches(self):
+        inner = local()
+        with pytest.raises(InvalidInputError, match="when it is in a batch of 12 instead of 3"):
+            check_model(model(lambda x: inner(x) if len(x) < 9 else -inner(x)), ITEM, batch_size=12)
+
+    def test_another_prediction_at_the_end_of_large_batches(self):
+        inner = local()
+
+        def rotated(x):
+            made = inner(x)
+            return torch.cat([made[:8], made[8:].flip(1)])
+
+        with pytest.raises(InvalidInputError, match="batch of 9 instead of 3"):
+            check_model(model(rotated), ITEM, batch_size=9)
+
+    @pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 9, 64])
+    @pytest.mark.parametrize("precision", [None, torch.bfloat16])
+    def test_good_models_pass(self, batch_size, precision):
+        check_model(TorchModel(local(), bounds=(0, 1), classes=3, precision=precision), ITEM, batch_size=batch_size)
+
+    def test_no_batch(self):
+        with pytest.raises(InvalidInputError, match="batch_size: got 0"):
+            check_model(TorchModel(local(), bounds=(0, 1), classes=3), ITEM, batch_size=0)
+
+
+class TestScales:
+    """Neither a masked class nor the scale of the scores hides a dependence."""
+
+    MASKS = [-1e9, torch.finfo(torch.float32).min, -torch.inf]
+
+    @pytest.mark.parametrize("mask", MASKS)
+    def test_a_masked_class_does_not_hide_mixing(self, mask):
+        inner = local()
+
+        def masked(x):
+            made = inner(x) - inner(x).mean(0, keepdim=True)
+            return torch.cat([made, torch.full_like(made[:, :1], mask)], dim=1)
+
+        with pytest.raises(InvalidInputError, match="other samples"):
+            check_model(model(masked, classes=4), ITEM)
+
+    @pytest.mark.parametrize("mask", MASKS)
+    def test_a_masked_class_does_not_hide_the_place(self, mask):
+        inner = local()
+
+        def masked(x):
+            made = inner(x) * torch.where(torch.arange(len(x)) == 2, -1, 1).reshape(-1, 1, 1, 1)
+            return torch.cat([made, torch.full_like(made[:, :1], mask)], dim=1)
+
+        with pytest.raises(InvalidInputError, match="another place"):
+            check_model(model(masked, classes=4), ITEM)
+
+    @pytest.mark.parametrize("mask", MASKS)
+    def test_a_masked_class_is_no_fault(self, mask):
+        inner = local()
+        masked = lambda x: torch.cat([inner(x), torch.full_like(inner(x)[:, :1], mask)], dim=1)  # noqa: E731
+        check_model(model(masked, classes=4), ITEM, batch_size=9)
+
+    @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+    def test_of_the_scores(self, scale):
+        inner = local()
+        check_model(model(lambda x: scale * inner(x)), ITEM, batch_size=9)
+        with pytest.raises(InvalidInputError, match="other samples"):
+            check_model(model(lambda x: scale * (inner(x) + 0.01 * inner(x).mean(0, keepdim=True))), ITEM)
+        with pytest.raises(InvalidInputError, match="alone"):
+            check_model(model(lambda x: scale * (inner(x) + (len(x) - 1) * inner(x).flip(1))), ITEM)
+
+    @pytest.mark.parametrize("amplitude", [0.4, 1e-3])
+    def test_a_coin_beside_large_scores(self, amplitude):
+        coins = iter(torch.tensor([1.0, -1.0]).repeat(50))
+
+        def tossing(x):
+            made = torch.full((len(x), 3, 8, 9), 100.0)
+            made[:, 0] += amplitude * next(coins)
+            made[:, 2] = 0.0
+            return made
+
+        with pytest.raises(InvalidInputError, match="two calls on the same batch differ in 100 % of the labels"):
+            check_model(model(tossing), ITEM)
+
+    def test_a_coin_among_all_but_ties(self):
+        coins = iter(torch.tensor([1.0, -1.0]).repeat(50))
+
+        def tossing(x):
+            made = torch.zeros(len(x), 3, 8, 9)
+            made[:, 2] = -1e-3 * x[:, 0]
+            made[:, 0] = 1e-9 * next(coins)
+            return made
+
+        with pytest.raises(InvalidInputError, match="two calls on the same batch differ"):
+            check_model(model(tossing), ITEM)
+
+    def test_a_label_that_is_tossed(self):
+        labels = lambda x: torch.zeros(len(x), 8, 9).long()  # noqa: E731
+        coins = iter(range(50))
+
+        def tossing(x):
+            made = labels(x)
+            made[0, 0, 0] = next(coins) % 2
+            return made
+
+        with pytest.raises(InvalidInputError, match="two calls on the same batch differ"):
+            check_model(model(tossing, output=OutputKind.LABELS), ITEM)
+
+    def test_no_class_is_possible(self):
+        with pytest.raises(InvalidInputError, match="all its scores are -infinity"):
+            check_model(model(lambda x: torch.full((len(x), 3, 8, 9), -torch.inf)), ITEM)
+
+
+def test_small_flips_of_labels_between_batch_sizes_are_rounding_and_more_are_not():
+    item = torch.rand((2, 40, 50), generator=torch.Generator().manual_seed(2))
+
+    def flipping(flips):
+        def labels(x):
+            made = (x[:, 0] > 0.5).long().reshape(len(x), -1)
+            if len(x) == 9:
+                made[:, :flips] = 1 - made[:, :flips]
+            return made.reshape(len(x), 40, 50)
+
+        return model(labels, classes=2, output=OutputKind.LABELS)
+
+    check_model(flipping(4), item, batch_size=9)
+    with pytest.raises(InvalidInputError, match="batch of 9 instead of 3"):
+        check_model(flipping(5), item, batch_size=9)

@@ -65,8 +65,10 @@ def test_probability_map_with_a_threshold(tmp_path):
 def test_half_precision_file(tmp_path):
     path = pointwise_onnx(tmp_path / "m.onnx", WEIGHT, BIAS, shape=(None, 2, None, None), dtype=np.float16)
     x = batch(2, 2, 4, 4)
-    made = OnnxModel(path, bounds=(0, 1))(x)
+    model = OnnxModel(path, bounds=(0, 1))
+    made = model(x)
     assert made.dtype == torch.float16
+    assert model.evaluated_in == "float16"
     np.testing.assert_allclose(made.float().numpy(), by_hand(x.numpy()), atol=0.02)
 
 

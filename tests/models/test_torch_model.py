@@ -296,6 +296,31 @@ class TestTrainingMode:
         with pytest.raises(InvalidInputError, match="training mode"):
             model(batch(2, 2, 4, 4))
 
+    def test_a_part_that_is_replaced_later_is_noticed(self):
+        module = nn.Sequential(nn.Dropout(0.5), pointwise()).eval()
+        model = TorchModel(module, bounds=(0, 1), classes=3)
+        module[0] = nn.Dropout(0.5)
+        with pytest.raises(InvalidInputError, match="part 0 .Dropout."):
+            model(batch(2, 2, 4, 4))
+
+
+class TestWorkingPrecision:
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.float32])
+    def test_of_the_module(self, dtype):
+        model = TorchModel(pointwise().to(dtype), bounds=(0, 1), classes=3)
+        assert f"torch.{model.evaluated_in}" == str(dtype)
+
+    def test_the_coarsest_part_counts(self):
+        module = nn.Sequential(nn.Conv2d(2, 2, 1), pointwise().bfloat16(), nn.Conv2d(3, 3, 1)).eval()
+        assert TorchModel(module, bounds=(0, 1), classes=3).evaluated_in == "bfloat16"
+
+    def test_of_autocast(self):
+        model = TorchModel(pointwise(), bounds=(0, 1), classes=3, precision=torch.bfloat16)
+        assert model.evaluated_in == "bfloat16"
+
+    def test_without_weights(self):
+        assert TorchModel(nn.Identity().eval(), bounds=(0, 1), classes=2).evaluated_in == "float32"
+
 
 class TestOptions:
     def test_channels_last_reaches_the_module_and_changes_rounding_only(self):

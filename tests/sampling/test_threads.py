@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -109,3 +110,46 @@ def test_default_is_threads_for_torch_modules_on_the_cpu_only(monkeypatch: pytes
     assert isinstance(default_executor(exact_model()), SerialExecutor)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     assert isinstance(default_executor(network), SerialExecutor)
+
+
+class Forgetful(torch.nn.Module):
+    """Keeps its input between two steps of one forward pass, and gives other threads time to come between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        self.held = batch.mean(1)
+        time.sleep(0.002)
+        return torch.stack([-self.held, self.held * self.weight], dim=1)
+
+
+def test_modules_that_keep_things_within_a_call_do_not_mix_them() -> None:
+    items = [torch.zeros(1, *SHAPE)]
+    layouts = [grid_layout((2, 2), SHAPE, minimum=0.2, maximum=0.8)]
+    model = TorchModel(Forgetful().eval(), bounds=None, classes=2)
+    expected, found = (
+        sample(model, items, layouts, Gaussian(), PLAN, options=OPTIONS, executor=executor)[0]
+        for executor in (SerialExecutor(), ThreadExecutor(4))
+    )
+    np.testing.assert_array_equal(expected.votes, found.votes)
+    np.testing.assert_array_equal(expected.candidate, found.candidate)
+
+
+def test_replicas_share_weights_and_nothing_else() -> None:
+    model = TorchModel(Forgetful().eval(), bounds=None, classes=2)
+    other = model.replica()
+    assert other.module is not model.module
+    assert other.module.weight is model.module.weight
+
+
+def test_modules_with_hooks_or_without_copies_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    hooked = Forgetful().eval()
+    hooked.register_forward_hook(lambda *_: None)
+    assert isinstance(default_executor(TorchModel(hooked, bounds=None, classes=2)), SerialExecutor)
+    locked = Forgetful().eval()
+    locked.lock = threading.Lock()  # cannot be copied
+    assert isinstance(default_executor(TorchModel(locked, bounds=None, classes=2)), SerialExecutor)

@@ -28,7 +28,7 @@ for command in (certify, recertify, report, solve, demo):
     app.command()(command)
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool | None) -> None:
     if wanted:
         typer.echo(f"localsmooth {localsmooth.__version__}")
         raise typer.Exit
@@ -37,8 +37,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
+        bool | None, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = None,
 ) -> None:
     """Options of the program itself; the one there is acts in its callback."""
 

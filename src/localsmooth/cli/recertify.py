@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from localsmooth.cli.summary import print_summary
@@ -76,10 +76,15 @@ def recertify(
 
 def _settings(record: RunRecord, section: CertificateSection | None) -> CertificationSettings:
     """What the run was certified with, or what a file's certificate section says."""
-    if section is None and "certificate" in record.configuration:
-        section = CertificateSection.model_validate(record.configuration["certificate"])
-    if section is not None and "noise" in record.configuration:
-        noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(record.configuration["noise"])
+    stored = record.configuration
+    try:
+        noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"])
+        section = CertificateSection.model_validate(stored["certificate"]) if section is None else section
         return build_settings(section, noise)
+    except (KeyError, ValidationError):  # the run was not made from a configuration file
+        if section is not None:
+            raise InvalidInputError(
+                "--config", "this run was not made from a configuration file", "Use localsmooth.recertify in Python"
+            ) from None
     certificate = default_certificate(noise_from_configuration(record.noise))
     return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,))

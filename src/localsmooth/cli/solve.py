@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..collective import (
+from localsmooth.collective import (
     Answer,
     Bound,
     Envelope,
@@ -20,7 +20,7 @@ from ..collective import (
     answer_record,
     read_problems,
 )
-from ..collective import solve as solve_problem
+from localsmooth.collective import solve as solve_problem
 
 __all__ = ["solve"]
 

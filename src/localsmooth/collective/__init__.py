@@ -1,19 +1,19 @@
 """Combine per-prediction certificates into one count that holds for every prediction at once."""
 
-from .answer import Answer, Curve, Status
-from .bound import Bound
-from .envelope import Envelope
-from .exact import Exact
-from .explain import smallest_budget_index, smallest_budgets
-from .milp import Milp
-from .naive import Naive
-from .paper import LinearProgram
-from .problem import Problem
-from .problem_file import answer_record, problem_from, read_problems
-from .proof import Proof
-from .solve import solve
-from .threat import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows, Threat
-from .verify import CertificateError, verify
+from localsmooth.collective.answer import Answer, Curve, Status
+from localsmooth.collective.bound import Bound
+from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.exact import Exact
+from localsmooth.collective.explain import smallest_budget_index, smallest_budgets
+from localsmooth.collective.milp import Milp
+from localsmooth.collective.naive import Naive
+from localsmooth.collective.paper import LinearProgram
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.problem_file import answer_record, problem_from, read_problems
+from localsmooth.collective.proof import Proof
+from localsmooth.collective.solve import solve
+from localsmooth.collective.threat import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows, Threat
+from localsmooth.collective.verify import CertificateError, verify
 
 __all__ = [
     "Answer",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .attack import estimates
-from .linear_program import LinearModel
-from .setting import Setting
+from localsmooth.collective.attack import estimates
+from localsmooth.collective.linear_program import LinearModel
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Adversary"]
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from .attack import standing
-from .problem import Problem
-from .proof import Proof
+from localsmooth.collective.attack import standing
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Proof
 
 __all__ = ["Answer", "Curve", "Status"]
 

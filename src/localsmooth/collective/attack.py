@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .problem import Problem
-from .region import UNIT
-from .setting import Setting
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.region import UNIT
+from localsmooth.collective.setting import Setting
 
 __all__ = ["allowed", "estimates", "fit", "simple_attacks", "standing", "survivors"]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .answer import Status
-from .arrays import Number
-from .dual import DualPoint, evaluate
-from .minorant import Minorant
-from .problem import Problem
-from .proof import Leaf, Node
-from .relaxation import Line, Relaxation, Relaxed
-from .setting import Setting
+from localsmooth.collective.answer import Status
+from localsmooth.collective.arrays import Number
+from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.minorant import Minorant
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Leaf, Node
+from localsmooth.collective.relaxation import Line, Relaxation, Relaxed
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Bound", "Outcome", "RelaxationWorker", "Worker"]
 

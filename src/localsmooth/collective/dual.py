@@ -18,9 +18,9 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from .problem import Pieces
-from .region import UNIT, Region
-from .steps import Steps
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.region import UNIT, Region
+from localsmooth.collective.steps import Steps
 
 __all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "padded", "root_cell"]
 
@@ -48,7 +48,16 @@ class Cell:
     def roof(self, piece: int, steps: Steps) -> float:
         """Return the supremum of what inequality ``piece`` is fed in this cell."""
         stop, ceiling = int(self.stop[piece]), float(self.ceiling[piece])
-        return min(ceiling, float(steps.thresholds[stop])) if stop < len(steps) else ceiling
+        return min(ceiling, float(steps.thresholds[stop])) if stop < len(steps.thresholds) else ceiling
+
+    def feeds(self, pieces: Pieces) -> tuple[Float[np.ndarray, "pieces"], Float[np.ndarray, "pieces"]]:
+        """Return the least feed and the roof of every inequality."""
+        low = [s.thresholds[a] for s, a in zip(pieces.steps, self.start.tolist(), strict=True)]
+        above = [
+            s.thresholds[z] if z < len(s.thresholds) else math.inf
+            for s, z in zip(pieces.steps, self.stop.tolist(), strict=True)
+        ]
+        return np.array(low, dtype=np.float64), np.minimum(self.ceiling, np.array(above, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +108,7 @@ def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, sl
         return share * float(counts[-1]) * (1 - UNIT)
     if slope < 0:
         # Both terms are ≥ 0, so each rounding is relative to the result.
-        return float((share * counts - slope * steps.thresholds[start:stop]).min()) * (1 - 4 * UNIT)
+        return steps.lowest(start, stop, slope, share)[1] * (1 - 4 * UNIT)
     if not math.isfinite(roof):
         return -math.inf
     ends = np.append(steps.thresholds[start + 1 : stop], roof)
@@ -127,11 +136,19 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
         return -math.inf
     weights = padded(pieces, region)
     terms: list[float] = []
-    for piece, steps in enumerate(pieces.steps):
-        share, slope = float(point.shares[piece]), float(point.slopes[piece])
+    roofs = cell.feeds(pieces)[1]
+    for steps, start, stop, roof, share, slope in zip(
+        pieces.steps,
+        cell.start.tolist(),
+        cell.stop.tolist(),
+        roofs.tolist(),
+        point.shares.tolist(),
+        point.slopes.tolist(),
+        strict=True,
+    ):
         if share == 0.0 and slope == 0.0:
             continue
-        value = conjugate(steps, int(cell.start[piece]), int(cell.stop[piece]), cell.roof(piece, steps), share, slope)
+        value = conjugate(steps, start, stop, roof, share, slope)
         if value == -math.inf:
             return value
         terms.append(value)
@@ -142,7 +159,8 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
     with np.errstate(invalid="ignore"):
         spent = np.where(reduced > 0, reduced * cell.lower, np.where(reduced < 0, reduced * cell.upper, 0.0))
     priced = -point.multipliers * region.limits
-    terms.extend(float(term) for term in (*spent, *priced))
+    terms.extend(spent.tolist())
+    terms.extend(priced.tolist())
     if not all(math.isfinite(term) for term in terms):
         return -math.inf
     # fsum rounds once; every product above carries one rounding of its own.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .bound import Bound, RelaxationWorker, Worker
-from .minorant import EnvelopeLines
-from .problem import Problem
+from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.minorant import EnvelopeLines
+from localsmooth.collective.problem import Problem
 
 __all__ = ["Envelope"]
 

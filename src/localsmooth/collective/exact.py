@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InvalidInputError
-from .answer import Status
-from .arrays import Number
-from .bound import Bound, Outcome, Worker
-from .problem import Problem
-from .search import Search
-from .setting import Setting
+from localsmooth.collective.answer import Status
+from localsmooth.collective.arrays import Number
+from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.search import Search
+from localsmooth.collective.setting import Setting
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["Exact"]
 
@@ -58,4 +58,4 @@ class _ExactWorker(Worker):
             status = Status.WITHIN_GAP
         else:
             status = Status.TIED if search.stuck and not search.open else Status.TIME_LIMIT
-        return Outcome(min(search.lower, search.upper), search.proof(), [search.attack], search.prices, status)
+        return Outcome(search.lower, search.proof(), [search.attack], search.prices, status)

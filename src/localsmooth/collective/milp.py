@@ -11,17 +11,17 @@ import highspy
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InvalidInputError
-from .adversary import Adversary
-from .answer import Status
-from .arrays import Number
-from .bound import Bound, Outcome, Worker
-from .dual import DualPoint, padded
-from .envelope import Envelope
-from .linear_program import LinearModel, sparse_rows
-from .problem import Problem
-from .proof import Leaf
-from .setting import Setting
+from localsmooth.collective.adversary import Adversary
+from localsmooth.collective.answer import Status
+from localsmooth.collective.arrays import Number
+from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.dual import DualPoint, padded
+from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.linear_program import LinearModel, sparse_rows
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Leaf
+from localsmooth.collective.setting import Setting
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["Milp"]
 
@@ -31,7 +31,8 @@ class Milp(Bound):
     """The direct program: a binary variable per step, which may fall only once its inequality has been fed enough.
 
     What is certified is HiGHS's *dual bound*, less a margin for its tolerances, and never less than the envelope. The
-    solver is trusted here, so a proof covers the envelope's part alone: use `Exact` for certificates.
+    solver is trusted here, so a proof covers the envelope's part alone: use `Exact` for certificates. One certificate
+    per output only.
 
     Parameters
     ----------

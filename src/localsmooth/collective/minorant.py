@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from .steps import Steps
+from localsmooth.collective.steps import Steps
 
 __all__ = ["EnvelopeLines", "Minorant", "ReciprocalLines"]
 

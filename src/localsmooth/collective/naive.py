@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bound import Bound, Outcome, Worker
-from .dual import DualPoint, evaluate
-from .problem import Problem
-from .proof import Leaf
-from .setting import Setting
+from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Leaf
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Naive"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .bound import Bound, RelaxationWorker, Worker
-from .dual import DualPoint, evaluate
-from .minorant import ReciprocalLines
-from .problem import Problem
-from .setting import Setting
+from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.minorant import ReciprocalLines
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.setting import Setting
 
 __all__ = ["LinearProgram"]
 
@@ -41,7 +41,7 @@ class _PaperWorker(RelaxationWorker):
         for piece, steps in enumerate(setting.pieces.steps):
             share, slope = float(point.shares[piece]), min(0.0, float(point.slopes[piece]))
             stop = int(setting.cell.stop[piece])
-            envelope = float(np.min(share * steps.counts[:stop] - slope * steps.thresholds[:stop]))
+            envelope = steps.lowest(0, stop, slope, share)[1]
             # The step function lies above the linear program's: what the same numbers prove is never less.
             surplus += max(0.0, envelope - self._paper.conjugate(steps, stop, share, slope))
         return proven - surplus

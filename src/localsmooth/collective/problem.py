@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..errors import InvalidInputError
-from .arrays import Numbers
-from .steps import Steps, split_by_group, step_function
-from .threat import Constraints, Threat
+from localsmooth.collective.arrays import Numbers
+from localsmooth.collective.steps import Steps, split_by_group, step_function
+from localsmooth.collective.threat import Constraints, Threat
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["Pieces", "Problem"]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInputError
-from .answer import Answer
-from .problem import Problem
-from .threat import Caps, Integer, Rows
+from localsmooth.collective.answer import Answer
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.threat import Caps, Integer, Rows
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["ProblemFile", "answer_record", "problem_from", "read_problems"]
 

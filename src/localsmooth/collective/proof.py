@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell, DualPoint
-from .tighten import Ceiling
+from localsmooth.collective.dual import Cell, DualPoint
+from localsmooth.collective.tighten import Ceiling
 
 __all__ = ["Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "Tighten", "children"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .linear_program import LinearModel
-from .threat import Constraints
+from localsmooth.collective.linear_program import LinearModel
+from localsmooth.collective.threat import Constraints
 
 __all__ = ["Region", "Supports", "region_at", "support_value", "supports"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell, DualPoint, padded
-from .linear_program import LinearModel, Solution
-from .minorant import Minorant
-from .problem import Pieces
-from .setting import Setting
+from localsmooth.collective.dual import Cell, DualPoint, padded
+from localsmooth.collective.linear_program import LinearModel, Solution
+from localsmooth.collective.minorant import Minorant
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Line", "Relaxation", "Relaxed"]
 
@@ -128,9 +128,9 @@ class Relaxation:
         n, p = len(self._columns), len(self._live)
         start, stop = cell.start[self._live], cell.stop[self._live]
         steps = [pieces.steps[piece] for piece in self._live]
-        low = np.array([float(s.thresholds[at]) for s, at in zip(steps, start, strict=True)])
-        roof = np.array([cell.roof(int(piece), s) for piece, s in zip(self._live, steps, strict=True)])
-        low = np.minimum(low, roof)
+        every_low, every_roof = cell.feeds(pieces)
+        roof = every_roof[self._live]
+        low = np.minimum(every_low[self._live], roof)
         lines = [line for line in known if line[0] in self._at]
         lines.extend((piece, _floor(pieces, cell, piece), 0.0) for piece in self._held)
         first = 0.5 * (low + roof) if guess is None else np.clip(guess[self._live], low, roof)
@@ -149,13 +149,14 @@ class Relaxation:
             feeds = np.clip(solution.columns[n : n + p] * scales, low, roof)
             counts = solution.columns[n + p :][owner] * sizes
             fresh: list[Line] = []
-            for position, piece in enumerate(self._live):
-                feed, enough = float(feeds[position]), counts[position] + 1e-9 * sizes[position] + slack
+            enough_all = (counts + 1e-9 * sizes + slack).tolist()
+            for position, feed in enumerate(feeds.tolist()):
+                enough = enough_all[position]
                 if steps[position].count(feed) <= enough:
                     continue  # no line below the step function can be violated
                 line = minorant.line(steps[position], int(start[position]), int(stop[position]), feed)
                 if line[0] + line[1] * feed > enough:
-                    fresh.append((int(piece), *line))
+                    fresh.append((int(self._live[position]), *line))
             if not fresh:
                 break
             lines.extend(fresh)

@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from .adversary import Adversary
-from .attack import estimates, fit, survivors
-from .dual import Cell, DualPoint, evaluate
-from .minorant import EnvelopeLines
-from .problem import Pieces
-from .proof import Leaf, Node, SplitFeed, SplitSpending, Tighten, children
-from .relaxation import Relaxation, Relaxed
-from .setting import Setting
-from .tighten import Tightener, lowered
+from localsmooth.collective.adversary import Adversary
+from localsmooth.collective.attack import estimates, fit, survivors
+from localsmooth.collective.dual import Cell, DualPoint, evaluate
+from localsmooth.collective.minorant import EnvelopeLines
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.proof import Leaf, Node, SplitFeed, SplitSpending, Tighten, children
+from localsmooth.collective.relaxation import Relaxation, Relaxed
+from localsmooth.collective.setting import Setting
+from localsmooth.collective.tighten import Tightener, lowered
 
 __all__ = ["Search"]
 
@@ -178,7 +178,7 @@ class Search:
         pieces = self._setting.pieces.within(cell.stop)
         # Only where the envelope was far off does a shorter interval help.
         gaps = self._gaps(parent)[pieces.owner]
-        chosen = np.flatnonzero(gaps > 0.03 * max(float(gaps.sum()), 1e-9))
+        chosen = np.flatnonzero(gaps > 0.1 * max(float(gaps.sum()), 1e-9))
         ceilings, witnesses = self._tightener.tighten(pieces, cell, chosen, parent.witnesses)
         if ceilings:
             inner = len(self._slots)
@@ -198,7 +198,7 @@ class Search:
         """Bound a cell; None where its dual numbers prove that it is empty."""
         known, bound = parent.relaxed, parent.bound
         setting = self._setting
-        slack = 0.1 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
+        slack = 0.3 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
         relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.feeds, slack)
         point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
         proven = evaluate(pieces, setting.region, cell, point)
@@ -221,7 +221,8 @@ class Search:
         if not node.relaxed.feasible:
             return
         spending = node.relaxed.spending[: self._setting.region.real]
-        self._try(spending)
+        if float(node.pieces.standing(node.relaxed.feeds).sum()) < self.upper:
+            self._try(spending)
         rounds = 4 if self.nodes % 16 == 0 else 0
         if rounds:
             self._try(self._adversary.improve(spending, rounds))

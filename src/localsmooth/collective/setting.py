@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .dual import Cell, root_cell
-from .problem import Pieces, Problem
-from .region import Region, Supports, region_at, supports
+from localsmooth.collective.dual import Cell, root_cell
+from localsmooth.collective.problem import Pieces, Problem
+from localsmooth.collective.region import Region, Supports, region_at, supports
 
 __all__ = ["Setting", "setting_at"]
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..errors import InvalidInputError
-from .answer import Answer, Curve, Status
-from .attack import estimates, fit, simple_attacks, survivors
-from .bound import Bound, Outcome, Worker
-from .dual import DualPoint, evaluate
-from .envelope import Envelope
-from .problem import Problem
-from .proof import Leaf, Proof
-from .setting import Setting, setting_at
-from .verify import verify as check
+from localsmooth.collective.answer import Answer, Curve, Status
+from localsmooth.collective.attack import estimates, fit, simple_attacks, survivors
+from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.proof import Leaf, Proof
+from localsmooth.collective.setting import Setting, setting_at
+from localsmooth.collective.verify import CertificateError
+from localsmooth.collective.verify import verify as check
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
 
@@ -45,7 +46,7 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     InvalidInputError
         Where the problem is not well posed.
     CertificateError
-        If exact arithmetic does not confirm an answer.
+        If exact arithmetic does not confirm an answer, or a bound and an attack contradict each other.
     """
     budgets = problem.constraints.budgets
     bound = Envelope() if bound is None else bound
@@ -170,7 +171,9 @@ def _share(drafts: list[_Draft], budgets: Float[np.ndarray, "budgets rows"]) -> 
 def _finish(problem: Problem, draft: _Draft) -> Answer:
     certified = draft.certified
     if certified > draft.upper:
-        raise AssertionError("a proven bound lies above an attack: please report this as a fault of the package")
+        raise CertificateError(
+            f"a bound of {certified} lies above an attack that leaves {draft.upper}: please report it"
+        )
     return Answer(
         certified,
         draft.lower,

@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 __all__ = ["Steps", "step_function"]
 
+_SHORT = 8192
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:
@@ -51,6 +53,35 @@ class Steps:
         sums = np.concatenate([np.cumsum(terms[::-1])[::-1], [0.0]])
         return np.concatenate([sums[:1], sums])
 
+    def lowest(self, start: int, stop: int, slope: float, share: float = 1.0) -> tuple[int, float]:
+        """Return the left end in start … stop − 1 where share · F(s) − slope · s is smallest, and that value.
+
+        The slope must not be positive. Long ranges are searched in blocks: within one, share · F at its end less
+        slope · s at its start bounds all values from below, and most blocks are ruled out by that.
+        """
+        s, f = self.thresholds, self.counts
+        size = stop - start
+        if size <= _SHORT:
+            lifted = share * f[start:stop] - slope * s[start:stop]
+            index = int(lifted.argmin())
+            return start + index, float(lifted[index])
+        width = int(size**0.5)
+        begins = np.arange(start, stop, width)
+        ends = np.minimum(begins + width, stop)
+        least = share * f[ends - 1] - slope * s[begins]
+        values = share * f[begins] - slope * s[begins]
+        best = int(values.argmin())
+        index, value = int(begins[best]), float(values[best])
+        for block in np.argsort(least, kind="stable"):
+            if float(least[block]) >= value:
+                break
+            a, z = int(begins[block]), int(ends[block])
+            lifted = share * f[a:z] - slope * s[a:z]
+            inner = int(lifted.argmin())
+            if float(lifted[inner]) < value:
+                index, value = a + inner, float(lifted[inner])
+        return index, value
+
     def edge(self, start: int, stop: int, feed: float, share: float = 1.0) -> tuple[int, int]:
         """Find the edge of the lower convex hull of the left ends start … stop − 1 that lies over ``feed``.
 
@@ -66,12 +97,10 @@ class Steps:
             return right, right
         while right - left > 1:
             slope = float((f[right] - f[left]) / (s[right] - s[left]))
-            lifted = f[left + 1 : right] - slope * s[left + 1 : right]
-            lowest = int(lifted.argmin())
+            middle, value = self.lowest(left + 1, right, slope)
             chord = float(f[left] - slope * s[left])
-            if float(lifted[lowest]) >= chord - 1e-12 * (abs(chord) + 1.0):
+            if value >= chord - 1e-12 * (abs(chord) + 1.0):
                 break
-            middle = left + 1 + lowest
             if s[middle] <= feed:
                 left = middle
             else:

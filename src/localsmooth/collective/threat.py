@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from ..errors import InvalidInputError
-from .arrays import Number, Numbers
+from localsmooth.collective.arrays import Number, Numbers
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["AtMostGroups", "Ball", "Caps", "Constraints", "GroupBudgets", "Integer", "Rows", "Threat", "power_up"]
 

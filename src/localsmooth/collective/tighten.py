@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from .dual import Cell, padded
-from .linear_program import LinearModel
-from .problem import Pieces
-from .region import UNIT, Region
-from .setting import Setting
+from localsmooth.collective.dual import Cell, padded
+from localsmooth.collective.linear_program import LinearModel
+from localsmooth.collective.problem import Pieces
+from localsmooth.collective.region import UNIT, Region
+from localsmooth.collective.setting import Setting
 
 __all__ = ["Ceiling", "Tightener", "ceiling_exactly", "ceiling_value", "lowered"]
 
@@ -60,13 +60,12 @@ def ceiling_value(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) 
     with np.errstate(invalid="ignore"):
         spent = np.where(rest > 0, rest * cell.upper, rest * cell.lower)
     terms = [*np.where((rest > 0) & (cell.upper == 0), 0.0, spent).tolist(), *(y * region.limits).tolist()]
-    for piece in np.flatnonzero(kappa):
+    for piece in np.flatnonzero(kappa).tolist():
         steps, price = pieces.steps[piece], float(kappa[piece])
-        edge = float(steps.thresholds[cell.start[piece]]) if price > 0 else cell.roof(int(piece), steps)
+        edge = float(steps.thresholds[cell.start[piece]]) if price > 0 else cell.roof(piece, steps)
         terms.append(-price * edge)
-    if not all(math.isfinite(term) for term in terms):
-        return math.inf
-    return math.fsum([*terms, *(4 * UNIT * abs(term) for term in terms)])
+    size_of_terms = math.fsum(map(abs, terms))
+    return math.fsum(terms) + 8 * UNIT * size_of_terms if math.isfinite(size_of_terms) else math.inf
 
 
 def ceiling_exactly(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) -> Fraction | None:
@@ -137,7 +136,7 @@ class Tightener:
         )
 
     def tighten(
-        self, pieces: Pieces, cell: Cell, chosen: Float[np.ndarray, "chosen"] | np.ndarray, witnesses: np.ndarray
+        self, pieces: Pieces, cell: Cell, chosen: np.ndarray, witnesses: np.ndarray
     ) -> tuple[tuple[Ceiling, ...], np.ndarray]:
         """Return the ceilings that a cell allows for some inequalities, where they have come down.
 
@@ -149,8 +148,7 @@ class Tightener:
             For each inequality, the (scaled) spending that fed it most in an enclosing cell; NaN where unknown. While
             it lies in the cell, the ceiling stands. Returned anew.
         """
-        low = np.array([float(pieces.steps[p].thresholds[cell.start[p]]) for p in self._live]) / self._feed_scale
-        roof = np.array([cell.roof(int(p), pieces.steps[p]) for p in self._live]) / self._feed_scale
+        low, roof = (ends[self._live] / self._feed_scale for ends in cell.feeds(pieces))
         lower, upper = cell.lower[self._columns] / self._scale, cell.upper[self._columns] / self._scale
         witnesses, found, loaded = witnesses.copy(), list[Ceiling](), False
         place = {int(piece): position for position, piece in enumerate(self._live)}

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..errors import LocalsmoothError
-from .answer import Answer
-from .attack import survivors
-from .dual import Cell, evaluate_exactly, root_cell
-from .problem import Pieces, Problem
-from .proof import Leaf, Node, Proof, SplitFeed, Tighten, children
-from .region import Region, region_at
-from .tighten import ceiling_exactly, lowered
+from localsmooth.collective.answer import Answer
+from localsmooth.collective.attack import survivors
+from localsmooth.collective.dual import Cell, evaluate_exactly, root_cell
+from localsmooth.collective.problem import Pieces, Problem
+from localsmooth.collective.proof import Leaf, Node, Proof, SplitFeed, Tighten, children
+from localsmooth.collective.region import Region, region_at
+from localsmooth.collective.tighten import ceiling_exactly, lowered
+from localsmooth.errors import LocalsmoothError
 
 __all__ = ["CertificateError", "prove", "verify"]
 
@@ -55,9 +55,27 @@ def prove(problem: Problem, proof: Proof) -> Fraction:
         Where the proof is not a proof.
     """
     region = region_at(problem.constraints, proof.index)
+    _check_box(problem, region, proof.index)
     _check_ceilings(problem, region, proof)
     pieces = problem.pieces_under(proof.ceilings)
     return _prove_tree(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
+
+
+def _check_box(problem: Problem, region: Region, index: int) -> None:
+    """Show that no allowed spending exceeds the region's upper bounds."""
+    constraints = problem.constraints
+    for column, upper in enumerate(region.upper[: region.real]):
+        barred = any(most == 0 and labels[column] >= 0 for most, labels in constraints.limits)
+        if barred or upper == math.inf:
+            continue
+        most = [Fraction(float(cap)) for cap in (constraints.caps[column],) if math.isfinite(cap)]
+        for row, limit in zip(constraints.rows, constraints.budgets[index], strict=True):
+            if math.isfinite(limit) and row[column] > 0 and bool(np.all(row >= 0)):
+                most.append(Fraction(float(limit)) / Fraction(float(row[column])))
+        if most and constraints.integer[column]:
+            most = [Fraction(math.floor(min(most)))]
+        if not most or min(most) > Fraction(float(upper)):
+            raise CertificateError("an upper bound on the spending is not proven")
 
 
 def _check_ceilings(problem: Problem, region: Region, proof: Proof) -> None:

@@ -141,7 +141,7 @@ class ImageFilesSection(Section):
     items: list[int] | None = None
     """Positions of the pictures to certify; all by default."""
     scale: Positive = 255.0
-    """Pixel values are divided by this."""
+    """Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for 16."""
     ignore_label: int | None = None
     """Label of outputs that count neither for nor against the model."""
     class_names: list[str] | None = None

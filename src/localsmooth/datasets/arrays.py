@@ -53,6 +53,8 @@ def load_arrays(
         raise InvalidInputError(
             "images", f"shape {inputs.shape} has fewer than three axes", "Store items × channels × spatial axes"
         )
+    if not (np.issubdtype(inputs.dtype, np.floating) or np.issubdtype(inputs.dtype, np.integer)):
+        raise InvalidInputError("images", f"values have type {inputs.dtype}", "Store real numbers")
     if truth is not None and len(truth) != len(inputs):
         raise InvalidInputError("labels", f"{len(truth)} label maps for {len(inputs)} inputs", "Give one per input")
     if truth is not None and not np.issubdtype(truth.dtype, np.integer):
@@ -66,8 +68,8 @@ def load_arrays(
             Item(
                 index,
                 f"item {index}",
-                np.asarray(inputs[index], dtype=np.float32),
-                None if truth is None else np.asarray(truth[index], dtype=np.int64),
+                np.array(inputs[index], dtype=np.float32),
+                None if truth is None else np.array(truth[index], dtype=np.int64),
             )
             for index in chosen
         ],

@@ -20,7 +20,7 @@ class Item:
     Parameters
     ----------
     index
-        Number of the item within its data set: together with the run's seed it determines the noise.
+        Number of the item within its data set, for the record. (The noise depends on its place in the run.)
     name
         How the item is called in reports.
     image
@@ -45,6 +45,10 @@ class Item:
         if self.image.size == 0 or not np.isfinite(self.image).all():
             raise InvalidInputError(
                 "images", f'item "{self.name}" is empty or contains NaN or infinity', "Repair it or leave the item out"
+            )
+        if self.label is not None and not np.issubdtype(self.label.dtype, np.integer):
+            raise InvalidInputError(
+                "labels", f'item "{self.name}" has labels of type {self.label.dtype}', "Pass integers"
             )
 
 
@@ -72,6 +76,10 @@ class ItemSet:
         indices = [item.index for item in self.items]
         if len(set(indices)) != len(indices):
             raise InvalidInputError("items", "an item is listed twice", "List every item once")
+        if len({item.name for item in self.items}) != len(indices):
+            raise InvalidInputError("items", "two items share a name", "Give every item a name of its own")
+        if len({(item.image.ndim, item.image.shape[0]) for item in self.items}) > 1:
+            raise InvalidInputError("images", "items differ in axes or channels", "Certify them in separate runs")
         if len({item.label is None for item in self.items}) > 1:
             raise InvalidInputError("labels", "some items have labels and some have none", "Label all items or none")
 
@@ -102,6 +110,10 @@ class ItemSet:
                     "labels",
                     f'item "{item.name}": labels have shape {item.label.shape}, predictions {output_shape}',
                     "Give one label per prediction",
+                )
+            if self.ignore_label is not None and bool((item.label == self.ignore_label).all()):
+                raise InvalidInputError(
+                    "labels", f'every output of item "{item.name}" is ignored', "Leave the item out"
                 )
             wrong = (item.label < 0) | (item.label >= classes)
             if self.ignore_label is not None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from localsmooth.datasets.items import Item, ItemSet
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["load_pictures"]
 
+# Read as the numbers they hold; everything else (palettes, transparency, CMYK) as RGB.
+_NUMERIC_MODES = ("L", "RGB", "I", "F", "I;16", "I;16L", "I;16B")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp"}
 
 
@@ -36,8 +39,8 @@ def _open(path: Path, field: str) -> Image.Image:
 
 
 def _pixels(path: Path, scale: float) -> Float[np.ndarray, "channels height width"]:
-    picture = _open(path, "images")
-    if picture.mode not in ("L", "RGB"):
+    picture = ImageOps.exif_transpose(_open(path, "images"))
+    if picture.mode not in _NUMERIC_MODES:
         picture = picture.convert("RGB")
     values = np.asarray(picture, dtype=np.float32) / np.float32(scale)
     return values[None] if values.ndim == 2 else np.ascontiguousarray(values.transpose(2, 0, 1))
@@ -64,6 +67,8 @@ def load_pictures(
 ) -> ItemSet:
     """Read pictures in the order of their names, with label pictures of the same stem.
 
+    Grey pictures among coloured ones become coloured.
+
     Parameters
     ----------
     images, labels
@@ -71,7 +76,7 @@ def load_pictures(
     items
         Positions in that order; all by default.
     scale
-        Pixel values are divided by this.
+        Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for 16.
     class_names, ignore_label
         As in `ItemSet`.
 
@@ -93,4 +98,6 @@ def load_pictures(
             raise InvalidInputError("labels", f"no label picture for {path.name}", "Give it one of the same stem")
         label = None if truth is None else _classes(truth[path.stem])
         made.append(Item(index, path.stem, _pixels(path, scale), label))
+    if {item.image.shape[0] for item in made} == {1, 3}:
+        made = [replace(item, image=np.broadcast_to(item.image, (3, *item.image.shape[1:])).copy()) for item in made]
     return ItemSet(made, class_names, ignore_label)

@@ -38,7 +38,7 @@ class Model(ABC):
     """Where `__call__` wants its batches."""
 
     concurrent: bool = False
-    """Whether several threads may call the model at once."""
+    """Whether several threads may run the model at once, each on a replica of its own."""
 
     @abstractmethod
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
@@ -55,9 +55,18 @@ class Model(ABC):
             Scores (batch, classes, *outputs) or labels (batch, *outputs), according to `output`.
         """
 
+    def replica(self) -> Model:
+        """The same model for another thread: nothing that a call changes may be shared with it."""
+        return self
+
     @abstractmethod
     def fingerprint(self) -> str:
         """Text that changes whenever the model's predictions could: a stored run refuses to mix two of them."""
+
+    @property
+    def evaluated_in(self) -> str:
+        """Floating-point type in which the network computes, as "float32" or "bfloat16"; the coarsest of several."""
+        return "float32"
 
     @property
     def hidden_value(self) -> float:

@@ -11,15 +11,11 @@ from jaxtyping import Float, Num, Shaped
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
+from localsmooth.models.comparison import Difference, compare, exact, rounding
 
-__all__ = ["ModelCheck", "check_item", "check_model"]
+__all__ = ["ModelCheck", "check_batch", "check_item", "check_model"]
 
-# Largest change, relative to the largest score, that is put down to rounding. Arithmetic may differ between batch
-# sizes and places in the batch (another convolution algorithm, TF32, half precision), hence ROUNDING; for a sample in
-# the same place of a batch of the same size it has no reason to, hence EXACT.
-_EXACT = 1e-5
-_ROUNDING = 0.05
-_REPEAT = 0.01
+_FEWEST = 5  # noisy samples: two that are followed, three that make up other batches
 
 
 @dataclass(frozen=True)
@@ -89,6 +85,7 @@ def check_model(
     item: Num[torch.Tensor, "*item"] | Num[np.ndarray, "*item"],
     *,
     samples: Float[torch.Tensor, "samples ..."] | None = None,
+    batch_size: int | None = None,
     seed: int = 0,
 ) -> ModelCheck:
     """Call a model a few times and refuse it if certificates about it could be false or meaningless.
@@ -106,6 +103,9 @@ def check_model(
     samples
         At least five noisy versions of the item, drawn as the run will draw them; by default Gaussian ones within the
         bounds.
+    batch_size
+        Also try batches of this size, the one that will be used: see `check_batch`. None for small ones only, which a
+        model that behaves otherwise in large batches passes.
     seed
         Of the default samples.
 
@@ -125,35 +125,79 @@ def check_model(
     clean = clean if clean.is_floating_point() else clean.to(torch.float32)
     if samples is None:
         samples = _default_samples(model, clean, seed)
-    if len(samples) < 5 or tuple(samples.shape[1:]) != tuple(clean.shape):
+    if tuple(samples.shape[1:]) != tuple(clean.shape):
         raise InvalidInputError(
             "samples",
             f"shape {tuple(samples.shape)} for an item of shape {tuple(clean.shape)}",
             "Pass at least five noisy versions of the item",
         )
-    samples = samples.to(model.device)
+    samples = _enough(samples).to(model.device)
     own, others = samples[:1], samples[1:5]
     batch = torch.cat([own, others[:2]])
 
     first = _call(model, batch)
     check = _check_form(model, first, len(batch))
-    again = _call(model, batch)
-    noise = _difference(model, first, again)
-    if not noise <= _REPEAT:
-        raise InvalidInputError(
-            "model",
-            f"two calls on the same batch differ {_amount(model, noise)}",
-            "Switch off whatever is random in it (dropout, test-time augmentation): the noise is added outside",
-        )
-    _require_independent(model, batch, torch.cat([own, others[2:]]), max(_EXACT, 4 * noise))
+    _require_repeatable(model, first, _call(model, batch))
+    _require_independent(model, first[:1], _call(model, torch.cat([own, others[2:]]))[:1])
     for batch_again, place in ((own, 0), (torch.cat([others[2:], own]), 2)):
         moved = _call(model, batch_again)
         _check_form(model, moved, len(batch_again))
-        change = _difference(model, first[:1], moved[place : place + 1])
-        if not change <= _ROUNDING:
-            where = "alone" if len(batch_again) == 1 else "in another place of the batch"
-            raise _dependent(f"the prediction of a sample differs {_amount(model, change)} when it is {where}")
+        _require_similar(
+            model,
+            first[:1],
+            moved[place : place + 1],
+            "alone" if len(batch_again) == 1 else "in another place of the batch",
+        )
+    if batch_size is not None:
+        check_batch(model, samples, batch_size)
     return check
+
+
+def check_batch(model: Model, samples: Float[torch.Tensor, "samples ..."], batch_size: int) -> None:
+    """Refuse a model whose predictions depend on chance or on the rest of the batch in batches of a given size.
+
+    Two samples are followed at the first, the middle and the last place of two batches with different companions (two
+    calls of that size), where their predictions must agree exactly, and compared with those in a batch of three.
+
+    Parameters
+    ----------
+    model
+        The model.
+    samples
+        At least five noisy inputs, of shape (samples, *item).
+    batch_size
+        Samples per call.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming `samples`, `batch_size`, or `model` and what its predictions depend on.
+    """
+    if batch_size < 1:
+        raise InvalidInputError("batch_size", f"got {batch_size}", "Pass at least 1")
+    samples = _enough(samples).to(model.device)
+    small = _call(model, samples[:3])
+    _check_form(model, small, 3)
+    places = sorted({0, batch_size // 2, batch_size - 1})
+    followed = [number % 2 for number in range(len(places))]
+    outputs: list[torch.Tensor] = []
+    for companions in ((2, 3), (4, 2)):
+        chosen = [companions[place % 2] for place in range(batch_size)]
+        for place, number in zip(places, followed, strict=True):
+            chosen[place] = number
+        made = _call(model, samples[chosen])
+        _check_form(model, made, batch_size)
+        outputs.append(made[places])
+    _require_independent(model, outputs[0], outputs[1], f" of {batch_size}")
+    _require_similar(model, small[followed], outputs[0], f"in a batch of {batch_size} instead of 3")
+
+
+def _enough(samples: torch.Tensor) -> torch.Tensor:
+    if len(samples) < _FEWEST:
+        raise InvalidInputError(
+            "samples", f"shape {tuple(samples.shape)}", "Pass at least five noisy versions of the item"
+        )
+    return samples
 
 
 def _default_samples(model: Model, clean: torch.Tensor, seed: int) -> torch.Tensor:
@@ -213,6 +257,8 @@ def _check_form(model: Model, output: Shaped[torch.Tensor, "..."], samples: int)
             "its scores contain NaN or infinity",
             "Look for overflow in half precision, division by zero, or weights that are NaN",
         )
+    if not bool((output.amax(dim=1) > -np.inf).all()):
+        raise InvalidInputError("model", "all its scores are -infinity somewhere", "Leave one class possible")
     if model.output is OutputKind.PROBABILITIES:
         total = output.double().sum(dim=1)
         slack = 1e-3 if output.dtype in (torch.float32, torch.float64) else 2e-2
@@ -232,41 +278,35 @@ def _formed(model: Model, outputs: tuple[int, ...]) -> ModelCheck:
     return ModelCheck(model.classes, outputs, model.output)
 
 
-def _difference(model: Model, left: torch.Tensor, right: torch.Tensor) -> float:
-    """Share of labels that differ, or the largest change of a score relative to the largest score."""
-    if left.shape != right.shape:
-        return float("inf")
-    if model.output is OutputKind.LABELS:
-        return float((left != right).double().mean())
-    left, right = left.double(), right.double()
-    same = left == right  # also where both are -inf
-    scale = float(torch.where(torch.isfinite(left), left, 0.0).abs().max()) or 1.0
-    return float(torch.where(same, 0.0, (left - right).abs()).max()) / scale
+def _require_repeatable(model: Model, first: torch.Tensor, again: torch.Tensor) -> None:
+    change = compare(model, first, again, strictly=True)
+    if not change.within(exact()):
+        raise InvalidInputError(
+            "model",
+            f"two calls on the same batch differ {change}",
+            "Switch off whatever is random in it (dropout, test-time augmentation): the noise is added outside. If "
+            "only the order of additions is, use torch.use_deterministic_algorithms(True)",
+        )
 
 
-def _amount(model: Model, difference: float) -> str:
-    if not np.isfinite(difference):
-        return "in shape or by infinity"
-    if model.output is OutputKind.LABELS:
-        return f"in {100 * difference:.3g} % of the labels"
-    return f"by {100 * difference:.3g} % of the largest score"
+def _require_independent(model: Model, here: torch.Tensor, there: torch.Tensor, size: str = "") -> None:
+    """Compare predictions of the same samples at the same places of batches with different companions."""
+    change = compare(model, here, there, strictly=True)
+    if not change.within(exact()):
+        raise _dependent(change, f"when the other samples in its batch{size} change")
 
 
-def _dependent(problem: str) -> InvalidInputError:
+def _require_similar(model: Model, here: torch.Tensor, there: torch.Tensor, where: str) -> None:
+    """Compare predictions of the same samples in batches of different sizes or at different places."""
+    change = compare(model, here, there)
+    if not change.within(rounding(model)):
+        raise _dependent(change, f"when it is {where}")
+
+
+def _dependent(change: Difference, when: str) -> InvalidInputError:
     return InvalidInputError(
         "model",
-        problem,
+        f"the prediction of a sample differs {change} {when}",
         "Predict each sample by itself: batch norm in evaluation mode with running statistics, no statistics over the "
         "batch, no quantisation scale computed from the batch",
     )
-
-
-def _require_independent(model: Model, batch: torch.Tensor, other: torch.Tensor, tolerance: float) -> None:
-    """Compare the first sample's prediction among two sets of companions, in batches of equal size."""
-    here, there = _call(model, batch), _call(model, other)
-    _check_form(model, there, len(other))
-    change = _difference(model, here[:1], there[:1])
-    if not change <= tolerance:
-        raise _dependent(
-            f"the prediction of a sample differs {_amount(model, change)} when the other samples in its batch change"
-        )

@@ -175,6 +175,11 @@ class OnnxModel(Adapter):
             )
         return made
 
+    @property
+    def evaluated_in(self) -> str:
+        """Floating-point type of the network's input; what the file converts it to inside is not looked at."""
+        return np.dtype(self._precision).name
+
     def __getstate__(self) -> Mapping[str, Any]:
         """Leave the session behind, which cannot travel to another process."""
         return {name: value for name, value in self.__dict__.items() if name != "_session"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import re
 from collections.abc import Callable
 from types import EllipsisType
 from typing import Any
@@ -16,12 +15,13 @@ from torch import nn
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
+from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["TorchModel"]
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class TorchModel(Adapter):
@@ -101,7 +101,7 @@ class TorchModel(Adapter):
         )
         self._select = select
         self._set_options(precision, channels_last, compile)
-        self._parts = list(module.named_modules())
+        self.module = module
         self._require_evaluation_mode()
         self.module = module.to(self.device)
         self._dtype = _working_dtype(module)
@@ -112,7 +112,6 @@ class TorchModel(Adapter):
         self.precision = precision
         self.channels_last = channels_last
         self.compile = compile
-        self.concurrent = not compile  # an evaluation-mode module only reads its weights; a compiler keeps state
         self._compiled: Callable[[torch.Tensor], Any] | None = None
 
     def with_options(
@@ -138,7 +137,7 @@ class TorchModel(Adapter):
         return made
 
     def _require_evaluation_mode(self) -> None:
-        for name, part in self._parts:
+        for name, part in self.module.named_modules():  # anew, since parts may have been replaced
             if part.training:
                 where = f"its part {name} ({type(part).__name__})" if name else "it"
                 raise InvalidInputError(
@@ -172,33 +171,52 @@ class TorchModel(Adapter):
         with torch.inference_mode():
             return super().__call__(batch)
 
+    @property
+    def concurrent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether replicas share nothing that a call could change, as far as can be told."""
+        hooked = any(part.__dict__.get(name) for part in self.module.modules() for name in _HOOKS)
+        return not (self.compile or hooked or self._select is not None)
+
+    def replica(self) -> TorchModel:
+        """The same model for another thread: a copy of every part, on the same weights."""
+        tensors = (*self.module.parameters(), *self.module.buffers())
+        made = copy.copy(self)
+        made.module = copy.deepcopy(self.module, {id(tensor): tensor for tensor in tensors})
+        return made
+
+    @property
+    def evaluated_in(self) -> str:
+        """Floating-point type of the arithmetic: that of autocast, else the coarsest among the module's weights."""
+        if self.precision is not None:
+            return str(self.precision).removeprefix("torch.")
+        values = [*self.module.parameters(), *self.module.buffers()]
+        types = {value.dtype for value in values if value.is_floating_point()}
+        return str(max(types, key=lambda t: torch.finfo(t).eps, default=torch.float32)).removeprefix("torch.")
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled code behind, which cannot travel to another process."""
         return {**self.__dict__, "_compiled": None}
 
     def fingerprint(self) -> str:
-        """Hexadecimal SHA-256 of the class, the structure, the weights and every option that changes predictions.
+        """Hexadecimal SHA-256 of the classes, the structure, the weights and every option that changes predictions.
 
-        Device, memory order and compilation only change rounding and are left out. The code of the module's methods
-        is not looked at.
+        Also of attributes that are no weights, of forward hooks, and of the source of classes outside torch. Device,
+        memory order and compilation only change rounding and are left out.
         """
-        kind = type(self.module)
         options = {
             **self._configuration(),
             "precision": str(self.precision),
-            "select": None if self._select is None else _identity(self._select),
+            "select": None if self._select is None else describe(self._select),
         }
+        kind = type(self.module)
         state = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
-        state.update(_ADDRESS.sub("", repr(self.module)).encode())
+        state.update(describe_module(self.module).encode())
         state.update(repr(sorted(options.items())).encode())
         values = {**dict(self.module.named_buffers()), **self.module.state_dict()}
         for name in sorted(values):
             value = values[name]
-            if isinstance(value, torch.Tensor) and not value.is_quantized and value.layout is torch.strided:
-                state.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-                state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-            else:
-                state.update(f"{name} {_ADDRESS.sub('', repr(value))}".encode())
+            content = tensor_digest(value) if isinstance(value, torch.Tensor) else describe(value)
+            state.update(f"{name} {content}".encode())
         return state.hexdigest()
 
 
@@ -209,11 +227,3 @@ def _working_dtype(module: nn.Module) -> torch.dtype | None:
             if value.is_floating_point():
                 return value.dtype
     return None
-
-
-def _identity(function: Callable[..., Any]) -> str:
-    code = getattr(function, "__code__", None)
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
-    if code is None:
-        return name
-    return _ADDRESS.sub("", f"{name} {code.co_code.hex()} {code.co_consts!r} {code.co_names!r}")

@@ -51,6 +51,7 @@ def assemble(
         versions=record.versions,
         input_bounds=record.input_bounds,
         assumptions=_assumptions(record, settings, saving),
+        threat=settings.threat.words(noise),
         proven=settings.simultaneous.simultaneous,
         saving=saving,
     )
@@ -84,7 +85,10 @@ def _assumptions(record: RunRecord, settings: CertificationSettings, saving: Sav
             "Votes and scores, where both are used, share α; each output is smoothed as its certificate says."
         )
     if settings.simultaneous.discount:
-        sentences.append(f"{settings.simultaneous.discount} outputs are subtracted from every certified count.")
+        sentences.append(
+            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many outputs are subtracted from "
+            "every certified count."
+        )
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
     if record.precision != "float32":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -141,8 +142,8 @@ def certify(
     items = _item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
     settings = CertificationSettings(
-        alpha,
-        tuple(float(b) for b in budgets),
+        _number("alpha", alpha),
+        tuple(_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))),
         (default_certificate(noise),) if certificates is None else certificates,
         DEFAULT_BOUNDS if bounds is None else bounds,
         Bonferroni() if simultaneous is None else simultaneous,
@@ -193,6 +194,7 @@ def run_certification(
         How scores are counted; by default only where the settings need them, and as little as they need.
     """
     options = SamplingOptions() if options is None else options
+    kept_configuration = _plain(configuration)
     if scores is None and settings.needs_scores:
         scores = ScoreCounting.for_bound(settings.score_bound)
     if scores is not None:
@@ -251,7 +253,7 @@ def run_certification(
             alpha=settings.alpha,
             budgets=list(settings.budgets),
             bound_names=list(settings.bounds),
-            configuration=dict(configuration or {}),
+            configuration=kept_configuration,
             sequence=sequence,
         )
         if out is not None:
@@ -260,6 +262,23 @@ def run_certification(
         if out is not None:
             save(result, Path(out) / "result.nc")
     return result
+
+
+def _number(field: str, value: object) -> float:
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        raise InvalidInputError(field, f"got {value!r}", "Pass numbers") from None
+
+
+def _plain(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The configuration as JSON will give it back."""
+    try:
+        return json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("configuration", f"it is not plain JSON ({error})", "Pass JSON values") from None
 
 
 def _item_set(
@@ -281,7 +300,11 @@ def _item_set(
     made: list[Item] = []
     for index in range(len(images)):
         image = np.asarray(images[index])
-        if image.ndim < 2 or not (np.issubdtype(image.dtype, np.floating) or np.issubdtype(image.dtype, np.integer)):
+        if (
+            image.ndim < 2
+            or image.size == 0
+            or not (np.issubdtype(image.dtype, np.floating) or np.issubdtype(image.dtype, np.integer))
+        ):
             raise InvalidInputError(
                 "images",
                 f"item {index} has shape {image.shape} and type {image.dtype}",
@@ -294,21 +317,25 @@ def _item_set(
             Item(
                 index,
                 f"item {index}",
-                image.astype(np.float32),
-                None if label is None else label.astype(np.int64),
+                np.ascontiguousarray(image, dtype=np.float32),
+                None if label is None else np.ascontiguousarray(label, dtype=np.int64),
             )
         )
-    return ItemSet(made, class_names, ignore_label)
+    return ItemSet(made, class_names, None if ignore_label is None else int(ignore_label))
 
 
 def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> list[Layout]:
     """One layout per item, made once for each size; the model is tried on one item of each size."""
     made: dict[tuple[int, ...], Layout] = {}
     for item in items:
-        image = torch.from_numpy(item.image)
+        image = torch.tensor(item.image)
         check_item(model, image)
         if item.image.shape not in made:
             shape = check_model(model, image).output_shape
+            if not shape:
+                raise InvalidInputError(
+                    "model", "it makes one prediction for the whole item", "Return predictions of shape (batch, …, 1)"
+                )
             chosen = layout if isinstance(layout, Layout) else layout.layout(item.image.shape, shape)
             if chosen.outputs.shape != shape:
                 raise InvalidInputError(

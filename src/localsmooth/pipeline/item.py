@@ -95,7 +95,8 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         output_group=item.layout.outputs.labels.astype(np.int64),
         input_group=item.layout.inputs.labels.astype(np.int64),
         curves=curves,
-        image=item.image,
+        # A label map with channels of its own has no picture to be drawn over.
+        image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
     )
 
 

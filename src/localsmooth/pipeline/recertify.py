@@ -11,7 +11,7 @@ from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simul
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.pipeline.assemble import assemble
-from localsmooth.pipeline.record import load_items, load_record
+from localsmooth.pipeline.record import load_items, load_record, require_same_run
 from localsmooth.pipeline.registry import (
     COLLECTIVE_BOUNDS,
     DEFAULT_BOUNDS,
@@ -76,6 +76,7 @@ def recertify_with(run: Path | str, settings: CertificationSettings) -> xr.Datas
     folder = Path(run)
     record = load_record(folder)
     store = DirectoryStore(folder, read_only=True)
+    require_same_run(record, store)
     return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -18,9 +19,9 @@ from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.scores import ScoreCounting
-from localsmooth.sampling import Store
+from localsmooth.sampling import DirectoryStore, Store
 
-__all__ = ["RunRecord", "RunRecordError", "load_items", "load_record", "save_items", "save_record"]
+__all__ = ["RunRecord", "RunRecordError", "load_items", "load_record", "require_same_run", "save_items", "save_record"]
 
 _NAME = "certification.json"
 _VERSION = 1
@@ -102,10 +103,15 @@ class RunRecord:
 
 
 def save_record(record: RunRecord, folder: Path) -> None:
-    """Write the record, whole or not at all."""
+    """Write the record with a checksum, whole or not at all."""
+    content = asdict(record)
     partial = folder / f"{_NAME}.partial"
-    partial.write_text(json.dumps(asdict(record), indent=1, allow_nan=False), encoding="utf-8")
+    partial.write_text(json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False), encoding="utf-8")
     os.replace(partial, folder / _NAME)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def load_record(folder: Path) -> RunRecord:
@@ -124,20 +130,40 @@ def load_record(folder: Path) -> RunRecord:
         )
     if path.stat().st_size > _LARGEST_FILE:
         raise RunRecordError(f"{path} is too large to be a record of a run")
+    remedy = "Run the same certification into this directory again: the tallies are kept, the record is written anew"
     try:
-        record = TypeAdapter(RunRecord).validate_json(path.read_bytes())
+        content = json.loads(path.read_bytes())
+        if not isinstance(content, dict) or content.pop("sha256", None) != _digest(cast("dict[str, Any]", content)):
+            raise RunRecordError(f"{path} is damaged or was edited. {remedy}")
+        record = TypeAdapter(RunRecord).validate_python(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise RunRecordError(
-            f"{path} is damaged: {where} {first['msg']}. Run the same certification into this directory again: the "
-            "tallies are kept, and the record is written anew"
-        ) from None
+        raise RunRecordError(f"{path} is damaged: {where} {first['msg']}. {remedy}") from None
+    except (ValueError, RecursionError):
+        raise RunRecordError(f"{path} is damaged: it is not JSON. {remedy}") from None
     if record.version != _VERSION:
         raise RunRecordError(f"{path} has format version {record.version}; this program reads version {_VERSION}")
     if len(record.item_layouts) != len(record.item_names):
         raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
     return record
+
+
+def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
+    """Check the record against the sealed configuration of the tallies.
+
+    Raises
+    ------
+    RunRecordError
+        If the two name other numbers of samples or another noise.
+    """
+    content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
+    plan, noise = content.get("plan", {}), content.get("noise")
+    if (plan.get("n_candidate"), plan.get("n_bound")) != (record.n_candidate, record.n_bound) or noise != record.noise:
+        raise RunRecordError(
+            f"{store.path}: {_NAME} does not belong to these tallies. Run the same certification into this directory "
+            "again: the tallies are kept, the record is written anew"
+        )
 
 
 def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:

@@ -15,6 +15,8 @@ from localsmooth.pipeline.threat import ItemThreat, NormBall
 
 __all__ = ["CertificationSettings"]
 
+_SMALLEST_ALPHA = 1e-60
+
 
 @dataclass(frozen=True, eq=False)
 class CertificationSettings:
@@ -52,8 +54,9 @@ class CertificationSettings:
     threat: ItemThreat = field(default_factory=NormBall)
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
+        if not _SMALLEST_ALPHA <= self.alpha < 1:
             raise InvalidInputError("alpha", f"got {self.alpha}", "Pass a probability between 0 and 1, such as 0.01")
+        object.__setattr__(self, "alpha", float(self.alpha))
         if not self.budgets or not all(0 <= b < math.inf for b in self.budgets):
             raise InvalidInputError(
                 "budgets", "there is none, or one is negative, infinite or NaN", "Pass at least one finite ε >= 0"

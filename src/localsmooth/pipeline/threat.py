@@ -33,6 +33,10 @@ class ItemThreat(ABC):
             The item, the layout it was sampled with, and the distribution.
         """
 
+    @abstractmethod
+    def words(self, noise: Noise) -> str:
+        """What the adversary may do, to follow "under every" in the promise; ε is the budget."""
+
 
 @dataclass(frozen=True)
 class NormBall(ItemThreat):
@@ -50,6 +54,10 @@ class NormBall(ItemThreat):
             return ball
         caps = flip_caps(torch.from_numpy(image), layout.inputs).changes
         return ball & Caps(caps.astype(np.float64)) & Integer()
+
+    def words(self, noise: Noise) -> str:
+        """Name the norm."""
+        return f"perturbation of l{noise.norm} norm at most ε"
 
 
 class Kind(Enum):
@@ -82,3 +90,11 @@ class Flips(ItemThreat):
         elif self.kind is Kind.DELETIONS:
             room[: caps.additions.size] = 0.0
         return Ball(tuple(budgets), 0) & Caps(room) & Integer()
+
+    def words(self, noise: Noise) -> str:
+        """Name the kind of flips."""
+        del noise
+        if self.kind is Kind.ANY:
+            return "perturbation that changes at most ε bits"
+        other = Kind.DELETIONS if self.kind is Kind.ADDITIONS else Kind.ADDITIONS
+        return f"perturbation of at most ε {self.kind.value} and no {other.value} of bits"

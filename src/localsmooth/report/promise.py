@@ -35,8 +35,8 @@ def promise(run: RunInfo) -> str:
     return (
         f"For each item on its own, with probability at least {confidence} over the random samples "
         f"(α = {run.alpha:g}; N₁ = {run.n_candidate} samples per output group to choose the candidates, "
-        f"N₂ = {run.n_bound} further ones to bound their probability): under every perturbation of {run.norm} norm at "
-        f"most ε (in {run.units}), at least the certified number of the smoothed classifier’s outputs keep their "
+        f"N₂ = {run.n_bound} further ones to bound their probability): under every {run.threat} "
+        f"(in {run.units}), at least the certified number of the smoothed classifier’s outputs keep their "
         f"prediction, all of them against this one perturbation of the whole input."
     )
 
@@ -47,8 +47,9 @@ def assumptions(run: RunInfo) -> list[str]:
     if run.precision != "float32":
         device += "; the promise is about the model in this precision"
     return [
-        "This is about the smoothed classifier, which takes the majority vote over noisy inputs, and not about "
-        "the model without noise. Means over items describe the data set and carry no joint guarantee.",
+        "This is about the smoothed classifier, which takes the majority vote over noisy inputs (or, where "
+        "certificates are from scores, the largest mean score), and not about the model without noise. Means over "
+        "items describe the data set and carry no joint guarantee.",
         "All bounds and budgets of an item rest on the same confidence bounds, and hold or fail together.",
         device + ".",
         *run.assumptions,
@@ -73,7 +74,7 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
             Tile(
                 method,
                 percent(share),
-                f"of the outputs {claim} under every perturbation of {run.norm} norm up to ε = {budget:.4g} ({over})",
+                f"of the outputs {claim} under every {run.threat}, at ε = {budget:.4g} ({over})",
             )
         )
     return made

@@ -88,6 +88,8 @@ class RunInfo:
         Smallest and largest input value, in `units`; None if the model declares none.
     assumptions
         Sentences that the promise rests on besides α, N₁ and N₂, such as the clamp and the rule for many outputs.
+    threat
+        What the adversary may do with a budget ε, to follow "under every": by default a perturbation of that norm.
     proven
         False where the confidence bounds reproduce a published rule that does not hold: then the counts promise
         nothing, and the report says so.
@@ -117,10 +119,13 @@ class RunInfo:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     input_bounds: tuple[float, float] | None = None
     assumptions: tuple[str, ...] = ()
+    threat: str = ""
     proven: bool = True
     saving: Saving | None = None
 
     def __post_init__(self) -> None:
+        if not self.threat:
+            object.__setattr__(self, "threat", f"perturbation of {self.norm} norm at most ε")
         previous = -math.inf
         for budget in self.budgets:
             if not (0 <= budget < math.inf and budget > previous):
@@ -147,7 +152,19 @@ class RunInfo:
             raise InvalidInputError("configuration", f"is not plain JSON ({error})", "Pass JSON values") from error
 
 
-_PLAIN = ("method", "norm", "units", "alpha", "n_candidate", "n_bound", "seconds", "batch_size", "device", "precision")
+_PLAIN = (
+    "method",
+    "norm",
+    "threat",
+    "units",
+    "alpha",
+    "n_candidate",
+    "n_bound",
+    "seconds",
+    "batch_size",
+    "device",
+    "precision",
+)
 _JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven", "saving")
 
 

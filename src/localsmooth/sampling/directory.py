@@ -39,6 +39,8 @@ __all__ = ["DirectoryStore"]
 _FORMAT = "localsmooth-tallies"
 _VERSION = 1
 _LARGEST_MANIFEST = 1 << 28
+# What an interrupted writer leaves behind; nothing else in the directory is ever deleted.
+_LEFTOVERS = ("manifest.json.partial", "arrays/*.array.partial", "chunks/item*/*.tally.partial")
 _CHUNK_NAME = re.compile(r"chunks/item\d{6,}/group\d{5,}-stage\d-chunk\d{6,}\.tally")
 
 
@@ -70,7 +72,10 @@ class DirectoryStore(Store):
             if self._configuration is None:
                 raise StoreError(f"{self.path} holds no run: there is no manifest.json")
             return
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be a run directory ({error.strerror}); name another folder") from None
         self._lock = FileLock(self.path / "lock", timeout=0)
         try:
             self._lock.acquire()
@@ -79,12 +84,18 @@ class DirectoryStore(Store):
                 f"another process is writing to {self.path}; wait for it to end, or use another run directory"
             ) from None
         try:
-            for leftover in self.path.rglob("*.partial"):
-                leftover.unlink(missing_ok=True)
             self._configuration = self._read_manifest()
+            if self._configuration is not None:
+                self._remove_leftovers()
         except BaseException:
             self.close()
             raise
+
+    def _remove_leftovers(self) -> None:
+        for pattern in _LEFTOVERS:
+            for leftover in self.path.glob(pattern):
+                if leftover.is_file():
+                    leftover.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let other processes write to the directory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -63,6 +64,11 @@ class SamplingPlan:
     stop: StoppingRule | None = None
 
     def __post_init__(self) -> None:
+        for field in ("n_candidate", "n_bound", "chunk_size", "seed"):
+            try:
+                object.__setattr__(self, field, operator.index(getattr(self, field)))
+            except TypeError:
+                raise InvalidInputError(field, f"got {getattr(self, field)!r}", "Pass a whole number") from None
         for field in ("n_candidate", "n_bound", "chunk_size"):
             if getattr(self, field) < 1:
                 raise InvalidInputError(field, f"got {getattr(self, field)}", "Pass at least 1")

@@ -6,7 +6,8 @@ import os
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from threading import local
+from dataclasses import replace
+from threading import Lock, local
 
 import torch
 
@@ -68,6 +69,7 @@ class _ThreadSession(Session):
         self._worker = worker
         self._pool = pool
         self._own = local()
+        self._copying = Lock()
         self._futures: set[Future[ChunkRecord]] = set()
 
     def submit(self, task: Task) -> None:
@@ -80,9 +82,12 @@ class _ThreadSession(Session):
         return future.result()
 
     def _work(self, task: Task) -> ChunkRecord:
-        # A worker keeps buffers between chunks: one for each thread.
+        # A worker keeps buffers between chunks, and a module may keep things within a call: one for each thread.
         if not hasattr(self._own, "worker"):
-            self._own.worker = ChunkWorker(self._worker.problem, self._worker.batch_size)
+            problem = self._worker.problem
+            with self._copying:
+                own = replace(problem, model=problem.model.replica())
+            self._own.worker = ChunkWorker(own, self._worker.batch_size)
         return self._own.worker(task)
 
 
@@ -90,5 +95,9 @@ def default_executor(model: Model) -> Executor:
     """Threads where the model allows them and runs on the CPU, one chunk at a time elsewhere."""
     cores = min(torch.get_num_threads(), os.cpu_count() or 1)
     if model.concurrent and model.device.type == "cpu" and cores > 1:
+        try:
+            model.replica()
+        except Exception:  # a module that cannot be copied runs in one thread
+            return SerialExecutor()
         return ThreadExecutor(cores)
     return SerialExecutor()

@@ -1,0 +1,162 @@
+"""The commands, from a configuration file to a page, as a user runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from localsmooth.cli.app import app
+from localsmooth.cli.demo import demo_configurations
+from localsmooth.cli.recertify import parse_budgets
+from localsmooth.cli.summary import print_summary
+from localsmooth.config import parse_configuration
+from localsmooth.config.explain import ConfigurationError
+from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline.record import RunRecordError
+from localsmooth.results import load
+
+FUNCTIONS = """
+import numpy as np
+
+def bright(batch):
+    return (batch[:, 0] > 0.5).astype(np.int64)
+"""
+
+CONFIG = """
+name = "tiny"
+
+[model]
+kind = "callable"
+function = "user_functions:bright"
+classes = 2
+output = "labels"
+bounds = [0.0, 1.0]
+
+[data]
+kind = "arrays"
+images = "images.npy"
+labels = "labels.npy"
+class_names = ["dark", "<b>bright</b>"]
+
+[layout]
+cells = [2, 2]
+
+[noise]
+distribution = "gaussian"
+sigma_min = 0.2
+sigma_max = 0.5
+
+[sampling]
+n_candidate = 20
+n_bound = 300
+batch_size = 50
+chunk_size = 100
+
+[certificate]
+alpha = 0.05
+budgets = [0.0, 0.1, 0.3]
+bounds = ["naive", "lp", "envelope", "exact"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    generator = np.random.default_rng(0)
+    images = generator.random((2, 1, 6, 8), dtype=np.float32)
+    np.save(tmp_path / "images.npy", images)
+    np.save(tmp_path / "labels.npy", (images[:, 0] > 0.5).astype(np.uint8))
+    (tmp_path / "user_functions.py").write_text(FUNCTIONS)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+def invoke(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def test_certify_report_recertify(folder: Path) -> None:
+    done = invoke("certify", folder / "run.toml", "--out", folder / "run")
+    assert done.exit_code == 0
+    assert "certified ratio" in done.output
+    result = load(folder / "run" / "result.nc")
+    assert result["certified"].sizes["bound"] == 4
+    assert result["batch_size"].item() == 50 if "batch_size" in result else result.attrs["batch_size"] == 50
+    assert invoke("report", folder / "run", "--figures", folder / "figures").exit_code == 0
+    page = (folder / "run" / "report.html").read_text()
+    assert "<b>bright</b>" not in page
+    assert {p.suffix for p in (folder / "figures").iterdir()} == {".pdf", ".png"}
+
+    again = invoke("recertify", folder / "run", "--alpha", "0.2", "--budgets", "0:0.4:5", "--bound", "envelope")
+    assert again.exit_code == 0
+    changed = load(folder / "run" / "recertified.nc")
+    assert changed.attrs["alpha"] == 0.2
+    assert changed["budget"].values.tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+    assert (changed["eta"].values >= result["eta"].values).all()
+
+    (folder / "other.toml").write_text(
+        '[certificate]\nalpha = 0.05\nbudgets = [0.1]\nmany_outputs = { rule = "k_familywise", k = 3 }\n'
+    )
+    invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "k.nc")
+    assert "Up to 2 bounds may fail" in load(folder / "k.nc").attrs["assumptions"]
+
+
+def test_two_results_are_compared_on_one_page(folder: Path) -> None:
+    invoke("certify", folder / "run.toml", "--out", folder / "one")
+    (folder / "run.toml").write_text(CONFIG.replace('"tiny"', '"isotropic"').replace("[2, 2]", "[1, 1]"))
+    invoke("certify", folder / "run.toml", "--out", folder / "two")
+    assert invoke("report", folder / "one", folder / "two", "--to", folder / "page.html").exit_code == 0
+    page = (folder / "page.html").read_text()
+    assert "tiny" in page
+    assert "isotropic" in page
+
+
+def test_faults_are_named(folder: Path) -> None:
+    (folder / "bad.toml").write_text(CONFIG.replace("n_bound", "n_bond"))
+    with pytest.raises(ConfigurationError, match='Did you mean "n_bound"'):
+        invoke("certify", folder / "bad.toml", "--out", folder / "run")
+    (folder / "bad.toml").write_text(CONFIG.replace("user_functions:bright", "user_functions:brihgt"))
+    with pytest.raises(ConfigurationError, match="has no"):
+        invoke("certify", folder / "bad.toml", "--out", folder / "run")
+    (folder / "bad.toml").write_text(CONFIG.replace("n_bound = 300", "n_bound = 5"))
+    with pytest.raises(InvalidInputError, match=r"n_bound.*Draw at least"):
+        invoke("certify", folder / "bad.toml", "--out", folder / "run")
+    with pytest.raises(InvalidInputError, match="does not exist"):
+        invoke("report", folder / "absent")
+    with pytest.raises(RunRecordError, match="no finished run"):
+        invoke("recertify", folder)
+    invoke("certify", folder / "run.toml", "--out", folder / "run")
+    with pytest.raises(InvalidInputError, match="is no bound"):
+        invoke("recertify", folder / "run", "--bound", "envelop")
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        invoke("recertify", folder / "run", "--budgets", "0;1")
+
+
+def test_budgets_on_the_command_line() -> None:
+    assert parse_budgets("0,0.5,1") == [0.0, 0.5, 1.0]
+    assert parse_budgets("0:1:3") == [0.0, 0.5, 1.0]
+    for text in ("", "a", "0:1", "0:1:x"):
+        with pytest.raises(InvalidInputError, match="--budgets"):
+            parse_budgets(text)
+
+
+def test_demonstration_is_a_valid_configuration() -> None:
+    made = {name: parse_configuration(values) for name, values in demo_configurations().items()}
+    assert made["localized"].layout.cells == [3, 4]
+    assert made["isotropic"].layout.cells == [1, 1]
+    assert made["localized"].sampling == made["isotropic"].sampling
+    assert made["localized"].certificate == made["isotropic"].certificate
+
+
+def test_summary_fits_a_narrow_terminal(folder: Path) -> None:
+    invoke("certify", folder / "run.toml", "--out", folder / "run")
+    console = Console(width=80, record=True, file=(folder / "out.txt").open("w"))
+    print_summary({"tiny": load(folder / "run" / "result.nc")}, console)
+    text = console.export_text()
+    assert "envelope" in text
+    assert "…" not in text
