@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from localsmooth.collective import Ball, Caps, Envelope, LinearProgram, Naive, Problem, Rows, solve
+from localsmooth.collective import Ball, Caps, Envelope, Exact, LinearProgram, Milp, Naive, Problem, Rows, solve
+from localsmooth.collective.attack import fit, survivors
+from localsmooth.collective.linear_program import LinearModel
+from localsmooth.collective.region import supports
+from localsmooth.collective.setting import setting_at
 from localsmooth.errors import InvalidInputError
 
 BOUNDS = [Naive(), LinearProgram(), Envelope()]
@@ -60,6 +66,88 @@ def test_twelve_orders_of_magnitude(bound, seed):
     curve = solve(Problem(weights, eta, group, Ball(budgets, norm=1)), bound, verify=True)
     assert np.all(np.diff(curve.certified) <= 0)
     assert np.all(curve.certified <= curve.upper)
+
+
+ALL_BOUNDS = [*BOUNDS, Exact(time_limit=5), Milp(time_limit=5)]
+
+
+@pytest.mark.parametrize("bound", ALL_BOUNDS)
+def test_slopes_beyond_the_range_of_the_solver(bound):
+    problem = Problem([[1e12], [0.0]], [1e3, 0.1], [0, 1], Ball((1e6,), 2))
+    answer = solve(problem, bound, verify=bound.provable)[0]
+    assert (answer.certified, answer.upper) == (1, 1)
+
+
+def wide(seed):
+    """Return a problem whose numbers span 12 to 24 orders of magnitude."""
+    r = np.random.default_rng(seed)
+    span = (6, 9, 12)[seed % 3]
+    certificates, groups, columns, outputs = 1 + seed % 2, *(int(r.integers(1, 5)) for _ in range(2)), 20
+    weights = 10 ** r.uniform(-span, span, (certificates, groups, columns)) * (r.random((groups, columns)) < 0.8)
+    eta = 10 ** r.uniform(-span, span, (certificates, outputs))
+    budget = 10 ** r.uniform(-span, span)
+    threats = [
+        Ball(budget, norm=1 + int(r.integers(2))),
+        Ball(budget, norm=1) & Caps(10 ** r.uniform(-span, span, columns)),
+        Rows(10 ** r.uniform(-span, span, (2, columns)), 10 ** r.uniform(-span, span, 2)),
+    ]
+    return Problem(weights, eta, r.integers(0, groups, outputs), threats[int(r.integers(3))])
+
+
+def sampled_attack(problem, r):
+    """Return the least count that some random attacks leave."""
+    setting = setting_at(problem, 0)
+    upper = setting.region.upper[: problem.columns]
+    trials = (fit(setting, upper * r.dirichlet(np.full(problem.columns, 0.3))) for _ in range(40))
+    return min(survivors(problem, trial) for trial in trials if trial is not None)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_order_of_bounds_over_wide_ranges(seed):
+    problem = wide(seed)
+    answers = [solve(problem, bound, verify=True)[0] for bound in (*BOUNDS, Exact(time_limit=0.1))]
+    least = min(sampled_attack(problem, np.random.default_rng(seed)), *(answer.upper for answer in answers))
+    for weaker, stronger in itertools.pairwise(answers):
+        assert weaker.lower <= stronger.lower + 1e-6
+    assert all(answer.certified <= least for answer in answers)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize(
+    ("weight", "budget", "norm"), [(2.5e-155, 1e-300, 1), (2.5e-155, 1e-300, 2), (5e-324, 0.3, 1), (1e-200, 1e-124, 1)]
+)
+def test_products_below_the_normal_numbers(bound, weight, budget, norm):
+    # Whatever is fed here is more than nothing, but far less than any normal number.
+    problem = Problem([[weight, 0.0]], [1.0, 1e-300], [0, 0], Ball(budget, norm=norm))
+    answer = solve(problem, bound, verify=True)[0]
+    assert answer.certified == 2
+
+
+def test_feeds_that_underflow_are_not_nothing():
+    region = setting_at(Problem([[1e-200]], [1.0], [0], Ball(1e-200, norm=1)), 0).region
+    assert supports(np.array([[1e-200]]), region).values[0] > 0
+    assert supports(np.array([[0.0]]), region).values[0] == 0
+    # The least positive threshold falls to one and a half times as much, which rounds to it.
+    lost = Problem([[2.5e-324 * 3]], [5e-324], [0], Ball(1.0, norm=1))
+    assert solve(lost, verify=True)[0].certified == 0
+
+
+def test_a_refused_program_has_no_solution():
+    one = np.ones(1)
+    model = LinearModel()
+    model.load(one, 0 * one, one, np.array([[1e300]]), 0 * one, one)
+    assert not model.solve().feasible
+    model.load(-one, 0 * one, one, np.array([[2.0]]), 0 * one, one)
+    assert model.solve().columns == pytest.approx([0.5])
+    model.add_rows(np.array([[1e300]]), -one)
+    solution = model.solve()
+    assert not solution.feasible
+    assert solution.duals.tolist() == [0.0, 0.0]
+    model.load(-one, 0 * one, one, np.array([[2.0]]), 0 * one, one)
+    model.bound_columns(np.array([np.nan]), one)
+    assert not model.solve().feasible
+    model.bound_columns(0 * one, one / 4)
+    assert model.solve().columns == pytest.approx([0.25])
 
 
 def test_answers_do_not_depend_on_units():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from localsmooth.collective import Ball, Envelope, LinearProgram, Naive, Problem, Rows, solve
+from localsmooth.collective import Ball, Envelope, Exact, LinearProgram, Naive, Problem, Rows, solve
+from localsmooth.collective.minorant import EnvelopeLines
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
@@ -42,6 +45,65 @@ def test_order_of_bounds_for_whole_numbers(seed):
 @settings(max_examples=40, deadline=None)
 def test_order_of_bounds_for_several_certificates(seed):
     _check_order(random_problem(seed, certificates=2, outputs=int(seed % 5) + 1, groups=2))
+
+
+@given(seed=seeds)
+@settings(max_examples=15, deadline=None)
+def test_order_of_bounds_for_many_certificates_and_groups_against_enumeration(seed):
+    sizes = {"certificates": 5 + seed % 4, "groups": 5 + seed % 3, "outputs": 12, "columns": 2}
+    _check_order(random_problem(seed, integer=True, **sizes))
+
+
+def many_certificates(seed):
+    r = np.random.default_rng(seed)
+    certificates, groups = r.integers(5, 9, 2)
+    columns, outputs = int(r.integers(2, 7)), int(r.integers(40, 120))
+    weights, eta = r.uniform(0, 3, (certificates, groups, columns)), r.gamma(1.5, 0.6, (certificates, outputs))
+    return Problem(weights, eta, r.integers(0, groups, outputs), Ball(float(r.uniform(0.4, 1.0)), norm=1))
+
+
+@given(seed=seeds)
+@settings(max_examples=10, deadline=None)
+def test_order_of_bounds_for_many_certificates_and_groups(seed):
+    problem = many_certificates(seed)
+    bounds = (Naive(), LinearProgram(), Envelope(), Exact(time_limit=0.1))
+    answers = [solve(problem, bound, verify=True)[0] for bound in bounds]
+    for weaker, stronger in itertools.pairwise(answers):
+        assert weaker.lower <= stronger.lower + 1e-6
+    least = min(answer.upper for answer in answers)
+    assert all(answer.certified <= least for answer in answers)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, 7])
+def test_many_certificates_share_their_groups(seed):
+    # The margin that keeps shares sound must pass for sound, whatever the number of inequalities.
+    naive, lp, envelope = (solve(many_certificates(seed), bound, verify=True)[0] for bound in BOUNDS.values())
+    assert lp.lower > naive.lower + 3
+    assert envelope.lower > lp.lower + 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("limit", [0.0, 0.2])
+def test_exact_never_ends_below_the_relaxations(seed, limit):
+    r = np.random.default_rng(seed)
+    weights, eta = 10 ** r.uniform(-2, 2, (3, 6, 5)), 10 ** r.uniform(-3, 3, (3, 80))
+    threat = Ball([0.03, 0.3, 3.0], norm=1)
+    problem = Problem(weights, eta, r.integers(0, 6, 80), threat)
+    exact = solve(problem, Exact(time_limit=limit), verify=True)
+    for bound in (Naive(), LinearProgram(), Envelope()):
+        assert all(a.lower >= b.lower for a, b in zip(exact, solve(problem, bound), strict=True))
+
+
+def test_exact_and_envelope_take_the_better_of_two_opinions(monkeypatch):
+    # A solver that fails on the envelope must not leave less than the linear program proves.
+    problem = many_certificates(0)
+    expected = solve(problem, LinearProgram())[0].lower
+    assert expected > solve(problem, Naive())[0].lower + 3
+    monkeypatch.setattr(
+        EnvelopeLines, "line", lambda self, steps, start, stop, feed: (float(steps.counts[stop - 1]), 0.0)
+    )
+    assert solve(problem, Envelope())[0].lower >= expected
+    assert solve(problem, Exact(time_limit=0))[0].lower >= expected
 
 
 def _check_order(case):

@@ -281,7 +281,7 @@ class TestLargeBatches:
 class TestScales:
     """Neither a masked class nor the scale of the scores hides a dependence."""
 
-    MASKS = [-1e9, torch.finfo(torch.float32).min, -torch.inf]
+    MASKS = (-1e9, torch.finfo(torch.float32).min, -torch.inf)
 
     @pytest.mark.parametrize("mask", MASKS)
     def test_a_masked_class_does_not_hide_mixing(self, mask):

@@ -300,7 +300,7 @@ class TestTrainingMode:
         module = nn.Sequential(nn.Dropout(0.5), pointwise()).eval()
         model = TorchModel(module, bounds=(0, 1), classes=3)
         module[0] = nn.Dropout(0.5)
-        with pytest.raises(InvalidInputError, match="part 0 .Dropout."):
+        with pytest.raises(InvalidInputError, match=r"part 0 .Dropout."):
             model(batch(2, 2, 4, 4))
 
 

@@ -52,6 +52,3 @@ def main() -> None:
         console.print("Error:", style="bold red", end=" ")
         console.print(str(error), markup=False, highlight=False)
         sys.exit(2)
-    except KeyboardInterrupt:
-        console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
-        sys.exit(130)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -29,20 +30,24 @@ __all__ = ["certify", "run_configuration"]
 
 def run_configuration(configuration: Configuration, out: Path, console: Console) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
-    return run_certification(
-        build_model(configuration),
-        build_items(configuration),
-        layout=build_layout(configuration),
-        noise=build_noise(configuration.noise),
-        plan=build_plan(configuration),
-        settings=build_settings(configuration.certificate, configuration.noise),
-        scores=build_scores(configuration),
-        out=out,
-        name=configuration.name,
-        configuration=configuration.model_dump(mode="json"),
-        options=build_options(configuration),
-        progress=RichProgress(console),
-    )
+    try:
+        return run_certification(
+            build_model(configuration),
+            build_items(configuration),
+            layout=build_layout(configuration),
+            noise=build_noise(configuration.noise),
+            plan=build_plan(configuration),
+            settings=build_settings(configuration.certificate, configuration.noise),
+            scores=build_scores(configuration),
+            out=out,
+            name=configuration.name,
+            configuration=configuration.model_dump(mode="json"),
+            options=build_options(configuration),
+            progress=RichProgress(console),
+        )
+    except KeyboardInterrupt:
+        console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
+        raise
 
 
 def certify(
@@ -51,6 +56,9 @@ def certify(
 ) -> None:
     """Sample a model on some items and certify them; the result is RUN/result.nc."""
     console = Console(stderr=True)
-    result = run_configuration(load_configuration(config), out, console)
+    configuration = load_configuration(config)
+    # A model's module is looked for beside the file that names it, as Python does for a script.
+    sys.path.insert(0, str(config.resolve().parent))
+    result = run_configuration(configuration, out, console)
     print_summary({str(result.attrs["method"]): result}, Console())
     console.print(f"Result: {out / 'result.nc'}. Picture: localsmooth report {out}", highlight=False)

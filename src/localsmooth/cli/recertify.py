@@ -51,7 +51,7 @@ def recertify(
     budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count.")] = None,
     bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", help="File with a [certificate] section to use instead of the run's.")
+        Path | None, typer.Option("--config", help=r"File with a \[certificate] section to use instead of the run's.")
     ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="File to write. [default: RUN/recertified.nc]")] = None,
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from localsmooth.collective.problem import Problem
-from localsmooth.collective.region import UNIT
+from localsmooth.collective.region import TINY, UNIT
 from localsmooth.collective.setting import Setting
 
 __all__ = ["allowed", "estimates", "fit", "simple_attacks", "standing", "survivors"]
@@ -38,7 +38,8 @@ def standing(problem: Problem, spending: Float[np.ndarray, "columns"]) -> Bool[n
     slack = (problem.columns + 4) * UNIT
     for weights, eta in zip(problem.weights, problem.eta[:, problem.targets], strict=True):
         feed = weights @ spending
-        low, high = (feed * (1 - slack))[group], (feed * (1 + slack))[group]
+        lost = problem.columns * TINY
+        low, high = (feed * (1 - slack) - lost)[group], (feed * (1 + slack) + lost)[group]
         holds = low < eta
         close = holds & (eta <= high) & (eta > 0)
         for tied in np.unique(group[close]):
@@ -73,7 +74,8 @@ def survivors(problem: Problem, spending: Float[np.ndarray, "columns"]) -> int:
     total = 0.0
     for weights, steps in zip(problem.pieces.weights, problem.pieces.steps, strict=True):
         feed = float(weights @ spending)
-        reached, highest = steps.reached(feed * (1 - slack)), steps.reached(feed * (1 + slack))
+        lost = problem.columns * TINY
+        reached, highest = steps.reached(max(0.0, feed * (1 - slack) - lost)), steps.reached(feed * (1 + slack) + lost)
         if reached < highest:
             exact = _exact_dot(weights, spending)
             while reached < highest and Fraction(float(steps.thresholds[reached])) <= exact:

@@ -98,16 +98,22 @@ class RelaxationWorker(Worker):
         self._lines = relaxed.lines
         return relaxed
 
-    def solve(self, setting: Setting, deadline: float | None) -> Outcome:
-        """Bound one budget by the better of the relaxation and the naive bound."""
+    def candidates(self, setting: Setting) -> tuple[Relaxed, list[DualPoint]]:
+        """Return the relaxation of a budget and the dual points that may bound it, its own first."""
         relaxed = self.relax(setting)
+        return relaxed, [relaxed.point]
+
+    def solve(self, setting: Setting, deadline: float | None) -> Outcome:
+        """Bound one budget by the best of the relaxation and the naive bound."""
+        relaxed, points = self.candidates(setting)
+        values = [self.value(setting, point) for point in points]
         idle = DualPoint.idle(setting.pieces, setting.region, setting.cell)
-        lower = self.value(setting, relaxed.point)
-        naive = evaluate(setting.pieces, setting.region, setting.cell, idle)
-        point = relaxed.point if lower >= naive else idle
+        points.append(idle)
+        values.append(evaluate(setting.pieces, setting.region, setting.cell, idle))
+        best = int(np.argmax(values))
         return Outcome(
-            max(lower, naive),
-            Leaf((point,)),
+            values[best],
+            Leaf((points[best],)),
             [relaxed.spending[: setting.region.real]],
             relaxed.point.multipliers,
         )

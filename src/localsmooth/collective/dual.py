@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.collective.problem import Pieces
-from localsmooth.collective.region import UNIT, Region
+from localsmooth.collective.region import TINY, UNIT, Region, underflows
 from localsmooth.collective.steps import Steps
 
 __all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "padded", "root_cell"]
@@ -155,6 +155,8 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
     size = len(pieces) + len(region.limits) + 8
     bare = point.slopes @ weights + point.multipliers @ region.rows
     slack = size * UNIT * (np.abs(point.slopes) @ weights + point.multipliers @ np.abs(region.rows))
+    prices = np.concatenate([point.slopes, point.multipliers])[None]
+    slack = slack + size * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
     reduced = bare - slack
     with np.errstate(invalid="ignore"):
         spent = np.where(reduced > 0, reduced * cell.lower, np.where(reduced < 0, reduced * cell.upper, 0.0))
@@ -163,8 +165,8 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
     terms.extend(priced.tolist())
     if not all(math.isfinite(term) for term in terms):
         return -math.inf
-    # fsum rounds once; every product above carries one rounding of its own.
-    return math.fsum([*terms, *(-4 * UNIT * abs(term) for term in terms)])
+    # fsum rounds once; every product above carries one rounding of its own, and may have underflowed.
+    return math.fsum([*terms, *(-4 * UNIT * abs(term) for term in terms), -4 * TINY * len(terms)])
 
 
 def evaluate_exactly(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> Fraction | None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
-from localsmooth.collective.minorant import EnvelopeLines
-from localsmooth.collective.problem import Problem
+import numpy as np
 
-__all__ = ["Envelope"]
+from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.dual import DualPoint
+from localsmooth.collective.minorant import EnvelopeLines, ReciprocalLines
+from localsmooth.collective.problem import Problem
+from localsmooth.collective.relaxation import Relaxed
+from localsmooth.collective.setting import Setting
+
+__all__ = ["Envelope", "EnvelopeWorker"]
+
+_WIDE = 1e9
 
 
 @dataclass(frozen=True)
@@ -21,4 +28,36 @@ class Envelope(Bound):
 
     def worker(self, problem: Problem) -> Worker:
         """Return a worker."""
-        return RelaxationWorker(EnvelopeLines())
+        return EnvelopeWorker(problem)
+
+
+class EnvelopeWorker(RelaxationWorker):
+    """The envelope, and a second opinion where the solver's word for its optimum is worth less than usual.
+
+    A relaxation's value is whatever its dual numbers prove. Over very wide ranges, or with several certificates per
+    output, they may come from a solution that is not quite optimal; then those of the weaker linear program, which hold
+    for the step functions themselves, are tried as well.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(EnvelopeLines())
+        doubtful = len(problem.weights) > 1 or _spread(problem) > _WIDE
+        self._second = RelaxationWorker(ReciprocalLines()) if doubtful else None
+
+    def candidates(self, setting: Setting) -> tuple[Relaxed, list[DualPoint]]:
+        """Return the relaxation of a budget and the dual points that may bound it, its own first."""
+        relaxed, points = super().candidates(setting)
+        if self._second is not None:
+            points.append(self._second.relax(setting).point)
+        return relaxed, points
+
+
+def _spread(problem: Problem) -> float:
+    """Return the widest ratio between two weights, two thresholds, or two coefficients of the threat."""
+    widest = 1.0
+    for part in (problem.weights, problem.eta, np.abs(problem.constraints.rows)):
+        used = part[(part > 0) & np.isfinite(part)]
+        if used.size:
+            with np.errstate(over="ignore"):
+                widest = max(widest, float(used.max() / used.min()))
+    return widest

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from localsmooth.collective.answer import Status
 from localsmooth.collective.arrays import Number
 from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.envelope import EnvelopeWorker
 from localsmooth.collective.problem import Problem
 from localsmooth.collective.search import Search
 from localsmooth.collective.setting import Setting
@@ -42,16 +43,18 @@ class Exact(Bound):
 
     def worker(self, problem: Problem) -> Worker:
         """Return a worker."""
-        return _ExactWorker(float(self.gap))
+        return _ExactWorker(problem, float(self.gap))
 
 
 class _ExactWorker(Worker):
-    def __init__(self, gap: float) -> None:
-        self._gap = gap
+    def __init__(self, problem: Problem, gap: float) -> None:
+        self._gap, self._envelope = gap, EnvelopeWorker(problem)
         self._last: list[Float[np.ndarray, "columns"]] = []
 
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:
-        search = Search(setting, self._gap, deadline, self._last)
+        # The search starts from what the envelope proves, so that no time limit leaves it with less.
+        relaxed, points = self._envelope.candidates(setting)
+        search = Search(setting, self._gap, deadline, self._last, relaxed, points)
         search.run()
         self._last = [search.attack]
         if search.settled:

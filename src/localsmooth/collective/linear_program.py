@@ -19,7 +19,8 @@ class Solution:
     Parameters
     ----------
     feasible
-        False where the solver found no point (``duals`` then is a ray that shows it, if the solver had one).
+        False where the solver found no point, or refused the program (``duals`` then is a ray that shows that there is
+        none, if the solver had one, and zero otherwise).
     columns
         Primal values.
     duals
@@ -39,7 +40,10 @@ class _Quiet(highspy.Highs):
 
 
 class LinearModel:
-    """One warm linear program: minimise cost · x over column and row bounds."""
+    """One warm linear program: minimise cost · x over column and row bounds.
+
+    What the solver refuses (numbers out of its range) leaves no solution, never one of another program.
+    """
 
     def __init__(self) -> None:
         self._solver: Any = _Quiet()
@@ -52,7 +56,17 @@ class LinearModel:
             "dual_feasibility_tolerance": 1e-9,
             "small_matrix_value": 1e-12,
         }.items():
-            self._solver.setOptionValue(name, value)
+            if self._solver.setOptionValue(name, value) == highspy.HighsStatus.kError:
+                raise ValueError(f"HiGHS does not know its option {name}")
+        self._width = self._height = 0
+        self._refused: set[str] = set()
+
+    def _note(self, part: str, status: Any) -> None:
+        """Remember whether the solver holds a part of the program as it was given."""
+        if status == highspy.HighsStatus.kError:
+            self._refused.add(part)
+        else:
+            self._refused.discard(part)
 
     def load(
         self,
@@ -66,7 +80,9 @@ class LinearModel:
         """Replace the whole program."""
         number, width = rows.shape
         starts, index, value = _sparse(rows)
-        self._solver.passModel(
+        self._width, self._height = width, number
+        self._refused.clear()
+        status = self._solver.passModel(
             width,
             number,
             len(value),
@@ -83,62 +99,59 @@ class LinearModel:
             value,
             np.zeros(width, dtype=np.int32),
         )
+        self._note("program", status)
 
     @staticmethod
     def quiet() -> Any:
         """Return a bare solver that prints nothing."""
         return _Quiet()
 
-    @classmethod
-    def over_region(
-        cls, rows: Float[np.ndarray, "rows columns"], limits: Float[np.ndarray, "rows"], upper: Float[np.ndarray, "c"]
-    ) -> LinearModel:
-        """Return the model of a threat's set alone, without an objective."""
-        width = rows.shape[1]
-        below = np.full(len(limits), -np.inf)
-        model = cls()
-        model.load(np.zeros(width), np.zeros(width), upper, rows, below, limits)
-        return model
-
-    def maximise(self, weights: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "rows"] | None:
-        """Maximise weights · x and return the rows' multipliers y ≥ 0, or None where there is no optimum."""
-        size = float(np.max(np.abs(weights), initial=0.0)) or 1.0
-        self.aim(-weights / size)
-        solution = self.solve()
-        return np.maximum(0.0, -solution.duals * size) if solution.feasible else None
-
     def add_rows(self, rows: Float[np.ndarray, "rows columns"], lower: Float[np.ndarray, "rows"]) -> None:
         """Add rows that are bounded below."""
         starts, index, value = _sparse(rows)
         number = len(rows)
-        self._solver.addRows(number, lower, np.full(number, np.inf), len(value), starts, index, value)
+        self._height += number
+        added = self._solver.addRows(number, lower, np.full(number, np.inf), len(value), starts, index, value)
+        if added == highspy.HighsStatus.kError:
+            self._refused.add("program")  # rows refused once stay missing
 
     def bound_rows(self, lower: Float[np.ndarray, "rows"], upper: Float[np.ndarray, "rows"]) -> None:
         """Change the bounds of the first rows."""
-        for row, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
-            self._solver.changeRowBounds(row, low, high)
+        bounds = enumerate(zip(lower.tolist(), upper.tolist(), strict=True))
+        statuses = [self._solver.changeRowBounds(row, low, high) for row, (low, high) in bounds]
+        error = highspy.HighsStatus.kError
+        self._note("row bounds", error if error in statuses else highspy.HighsStatus.kOk)
 
     def bound_columns(self, lower: Float[np.ndarray, "columns"], upper: Float[np.ndarray, "columns"]) -> None:
         """Change every column's bounds."""
-        self._solver.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
+        columns = np.arange(len(lower), dtype=np.int32)
+        self._note("column bounds", self._solver.changeColsBounds(len(lower), columns, lower, upper))
 
     def aim(self, cost: Float[np.ndarray, "columns"]) -> None:
         """Change the objective."""
-        self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
+        self._note("cost", self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost))
 
     def solve(self) -> Solution:
         """Solve from the last basis."""
-        self._solver.run()
+        nothing = Solution(False, np.full(self._width, np.nan), np.zeros(self._height))
+        if self._refused or self._solver.run() == highspy.HighsStatus.kError:
+            return nothing
         status = self._solver.getModelStatus()
         if status == highspy.HighsModelStatus.kOptimal:
             found = self._solver.getSolution()
-            return Solution(True, np.array(found.col_value), np.array(found.row_dual))
-        duals = np.zeros(self._solver.getNumRow())
+            return self._checked(Solution(True, np.array(found.col_value), np.array(found.row_dual)), nothing)
         if status == highspy.HighsModelStatus.kInfeasible:
             _, exists, ray = self._solver.getDualRay()
             if exists:
-                duals = np.array(ray, dtype=np.float64)
-        return Solution(False, np.full(self._solver.getNumCol(), np.nan), duals)
+                return self._checked(Solution(False, nothing.columns, np.array(ray, dtype=np.float64)), nothing)
+        return nothing
+
+    def _checked(self, solution: Solution, nothing: Solution) -> Solution:
+        """Return a solution that fits the program and is finite, or nothing."""
+        if len(solution.columns) != self._width or len(solution.duals) != self._height:
+            return nothing
+        known = bool(np.all(np.isfinite(solution.duals)))
+        return solution if known and (not solution.feasible or bool(np.all(np.isfinite(solution.columns)))) else nothing
 
 
 def sparse_rows(

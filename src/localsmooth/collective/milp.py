@@ -135,7 +135,7 @@ def _solve(
         # Whole spendings are not scaled: integrality is a matter of units.
         value = np.where(index < n, value / scale[np.minimum(index, n - 1)], value)
         scale = np.ones(n)
-    solver.passModel(
+    refused = solver.passModel(
         n + total,
         len(entries) + len(threat),
         len(value),
@@ -152,7 +152,9 @@ def _solve(
         value,
         np.concatenate([whole, np.ones(total)]).astype(np.int32),
     )
-    solver.run()
+    error = highspy.HighsStatus.kError
+    if refused == error or solver.run() == error:
+        return -math.inf, None, False  # numbers out of the solver's range
     info = solver.getInfo()
     finished = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
     spending = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from localsmooth.collective.steps import Steps
 
 __all__ = ["EnvelopeLines", "Minorant", "ReciprocalLines"]
@@ -17,6 +19,10 @@ class Minorant(Protocol):
         """Return (intercept, slope) of the line that touches the function at ``feed``."""
         ...
 
+    def intercept(self, steps: Steps, start: int, stop: int, slope: float) -> float:
+        """Return the largest intercept of a line of this slope below the function."""
+        ...
+
 
 class EnvelopeLines:
     """The convex envelope: the largest convex function below F on the interval, the lower hull of the left ends."""
@@ -27,8 +33,13 @@ class EnvelopeLines:
         if left == right:
             return float(steps.counts[left]), 0.0
         rise = float(steps.counts[right] - steps.counts[left])
-        slope = rise / float(steps.thresholds[right] - steps.thresholds[left])
+        with np.errstate(over="ignore"):
+            slope = float(np.float64(rise) / (steps.thresholds[right] - steps.thresholds[left]))
         return float(steps.counts[left]) - slope * float(steps.thresholds[left]), slope
+
+    def intercept(self, steps: Steps, start: int, stop: int, slope: float) -> float:
+        """Return the least of F(s) − slope · s."""
+        return steps.lowest(start, stop, slope)[1]
 
 
 class ReciprocalLines:
@@ -44,6 +55,10 @@ class ReciprocalLines:
         position = min(max(steps.reached(feed), 1), stop) - 1
         slope = -float(steps.reciprocals[position + 1] - steps.reciprocals[stop])
         return float(steps.counts[position]), slope
+
+    def intercept(self, steps: Steps, start: int, stop: int, slope: float) -> float:
+        """Return the least of φ(s) − slope · s."""
+        return self.conjugate(steps, stop, 1.0, slope)
 
     def conjugate(self, steps: Steps, stop: int, share: float, slope: float) -> float:
         """Return min over s ≥ 0 of share · φ(s) − slope · s, to floating-point accuracy."""

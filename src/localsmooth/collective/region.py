@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,10 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.threat import Constraints
 
-__all__ = ["Region", "Supports", "region_at", "support_value", "supports"]
+__all__ = ["Region", "Supports", "region_at", "support_value", "supports", "underflows"]
 
 UNIT = 2.0**-53
+TINY = 2.0**-1074  # what one product can lose where it underflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,18 @@ class Supports:
     multipliers: Float[np.ndarray, "pieces rows"]
 
 
+def underflows(
+    left: Float[np.ndarray, "k rows"], right: Float[np.ndarray, "rows columns"]
+) -> Bool[np.ndarray, "k columns"]:
+    """Return where ``left @ right`` may contain a product that is not zero and below the normal numbers."""
+    if left.size == 0 or right.size == 0:
+        return np.zeros((len(left), right.shape[1]), dtype=np.bool_)
+    least = np.where(left != 0, np.abs(left), 1e300).min(axis=1)
+    below = np.where(right != 0, np.abs(right), 1e300).min(axis=0)
+    with np.errstate(over="ignore"):
+        return least[:, None] * below < 2.0**-1020
+
+
 def support_value(
     weights: Float[np.ndarray, "pieces columns"], multipliers: Float[np.ndarray, "pieces rows"], region: Region
 ) -> Float[np.ndarray, "pieces"]:
@@ -103,13 +117,18 @@ def support_value(
     terms = len(region.limits) + len(region.upper) + 8
     absorbed = multipliers @ region.rows
     size = weights + multipliers @ np.abs(region.rows)
-    residual = np.maximum(0.0, weights - absorbed + terms * UNIT * size)
+    lost = len(region.limits) * TINY * underflows(multipliers, region.rows)
+    residual = np.maximum(0.0, weights - absorbed + terms * UNIT * size + lost)
     # A column that feeds nothing and that no row takes from leaves exactly nothing over.
     residual = np.where((weights == 0) & np.all(region.rows >= 0, axis=0), 0.0, residual)
     with np.errstate(invalid="ignore", over="ignore"):
         spent = np.where(residual > 0, residual * region.upper, 0.0)
         total = multipliers @ region.limits + np.nansum(spent, axis=1)
-        total = np.where(total > 0, np.nextafter(total * (1 + terms * 2 * UNIT), np.inf), 0.0)
+        raised = np.nextafter(total * (1 + terms * 2 * UNIT) + terms * TINY, np.inf)
+        fed = np.any((multipliers > 0) & (region.limits > 0), axis=1) | np.any(
+            (residual > 0) & (region.upper > 0), axis=1
+        )
+        total = np.where(fed, raised, 0.0)
     # Without anything fed, or with an empty box, the support is zero exactly.
     idle = ~np.any((weights > 0) & (region.upper > 0), axis=1)
     return np.where(idle, 0.0, total)
@@ -133,9 +152,7 @@ def supports(weights: Float[np.ndarray, "pieces real"], region: Region) -> Suppo
             for price in candidates:
                 _improve(weights, region, values, best, price[:, None])
     elif number:
-        model = LinearModel.over_region(region.rows, region.limits, region.upper)
-        for piece in range(pieces):
-            duals = model.maximise(weights[piece])
+        for piece, duals in enumerate(_prices(weights, region)):
             if duals is not None:
                 trial = np.repeat(best, 1, axis=0)
                 trial[piece] = duals
@@ -143,6 +160,35 @@ def supports(weights: Float[np.ndarray, "pieces real"], region: Region) -> Suppo
                 if value < values[piece]:
                     values[piece], best[piece] = value, duals
     return Supports(values, best)
+
+
+def _prices(weights: Float[np.ndarray, "pieces columns"], region: Region) -> Iterator[Float[np.ndarray, "rows"] | None]:
+    """Yield the row multipliers of max W_p · b for each inequality by an LP, None where it finds none."""
+    scale = np.where(np.isfinite(region.upper) & (region.upper > 0), region.upper, 1.0)
+    rows = region.rows * scale
+    sizes = np.where(region.limits > 0, region.limits, np.abs(rows).max(axis=1, initial=0.0))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    model = LinearModel()
+    model.load(
+        np.zeros(len(scale)),
+        np.zeros(len(scale)),
+        region.upper / scale,
+        rows / sizes[:, None],
+        np.full(len(sizes), -np.inf),
+        region.limits / sizes,
+    )
+    for row in weights:
+        with np.errstate(over="ignore"):
+            aim = row * scale
+        most = float(np.max(aim, initial=0.0)) or 1.0
+        if not math.isfinite(most):
+            yield None
+            continue
+        model.aim(-aim / most)
+        solution = model.solve()
+        with np.errstate(over="ignore"):
+            prices = np.maximum(0.0, -solution.duals * most / sizes)
+        yield prices if solution.feasible and bool(np.all(np.isfinite(prices))) else None
 
 
 def _improve(

@@ -17,9 +17,14 @@ from localsmooth.collective.dual import Cell, DualPoint, padded
 from localsmooth.collective.linear_program import LinearModel, Solution
 from localsmooth.collective.minorant import Minorant
 from localsmooth.collective.problem import Pieces
+from localsmooth.collective.region import UNIT
 from localsmooth.collective.setting import Setting
+from localsmooth.collective.steps import Steps
 
 __all__ = ["Line", "Relaxation", "Relaxed"]
+
+STEEPEST = 1e12
+"""Steepest slope that enters a program, in units of a group's count and an inequality's ceiling."""
 
 Line = tuple[int, float, float]
 """Inequality, intercept, slope: the owner's count is at least intercept + slope · (feed)."""
@@ -135,7 +140,7 @@ class Relaxation:
         lines.extend((piece, _floor(pieces, cell, piece), 0.0) for piece in self._held)
         first = 0.5 * (low + roof) if guess is None else np.clip(guess[self._live], low, roof)
         lines.extend(
-            (int(piece), *minorant.line(s, int(a), int(z), float(feed)))
+            (int(piece), *self._line(minorant, s, int(piece), int(a), int(z), float(feed)))
             for piece, s, a, z, feed in zip(self._live, steps, start, stop, first, strict=True)
         )
         self._load(cell, low, roof, lines)
@@ -154,7 +159,14 @@ class Relaxation:
                 enough = enough_all[position]
                 if steps[position].count(feed) <= enough:
                     continue  # no line below the step function can be violated
-                line = minorant.line(steps[position], int(start[position]), int(stop[position]), feed)
+                line = self._line(
+                    minorant,
+                    steps[position],
+                    int(self._live[position]),
+                    int(start[position]),
+                    int(stop[position]),
+                    feed,
+                )
                 if line[0] + line[1] * feed > enough:
                     fresh.append((int(self._live[position]), *line))
             if not fresh:
@@ -163,6 +175,16 @@ class Relaxation:
             self._model.add_rows(*self._line_rows(fresh))
             solution = self._model.solve()
         return self._result(pieces, cell, solution, lines)
+
+    def _line(
+        self, minorant: Minorant, steps: Steps, piece: int, start: int, stop: int, feed: float
+    ) -> tuple[float, float]:
+        """Return the minorant's line, or one that is less steep where the solver could not tell it from a wall."""
+        intercept, slope = minorant.line(steps, start, stop, feed)
+        steepest = STEEPEST * self._count_scale[self._pieces.owner[piece]] / self._feed_scale[piece]
+        if slope >= -steepest:
+            return intercept, slope
+        return minorant.intercept(steps, start, stop, -steepest), -steepest
 
     def _constant(self, pieces: Pieces, cell: Cell) -> Relaxed:
         spending = cell.lower.copy()
@@ -240,7 +262,8 @@ def _normalised(pieces: Pieces, cell: Cell, shares: Float[np.ndarray, "pieces"])
     holders = np.bincount(pieces.owner, shares > 0, pieces.groups)
     result = np.where(holders[pieces.owner] == 1, shares > 0, 0.0)
     several = holders[pieces.owner] > 1
-    result[several] = shares[several] / totals[pieces.owner][several] * (1 - 1e-14)
+    # The margin that a sound point needs grows with the number of inequalities.
+    result[several] = shares[several] / totals[pieces.owner][several] * (1 - 16 * (len(pieces) + 4) * UNIT)
     for owner in np.flatnonzero(holders == 0):
         # No line binds: the group counts what its strongest certificate leaves.
         result[max(np.flatnonzero(pieces.owner == owner), key=lambda piece: _floor(pieces, cell, int(piece)))] = 1.0

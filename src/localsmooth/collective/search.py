@@ -62,10 +62,18 @@ class Search:
         Value of ``time.perf_counter`` at which to stop.
     known
         Attacks worth trying first.
+    relaxed, points
+        The relaxation of the whole set, and dual points that bound it.
     """
 
     def __init__(
-        self, setting: Setting, gap: float, deadline: float | None, known: list[Float[np.ndarray, "columns"]]
+        self,
+        setting: Setting,
+        gap: float,
+        deadline: float | None,
+        known: list[Float[np.ndarray, "columns"]],
+        relaxed: Relaxed,
+        points: list[DualPoint],
     ) -> None:
         self._setting, self._gap, self._deadline = setting, gap, deadline
         self._relaxation, self._minorant = Relaxation(setting), EnvelopeLines()
@@ -78,7 +86,7 @@ class Search:
         self.attack = np.zeros(setting.region.real)
         self.upper = survivors(setting.problem, self.attack)
         self.prices = np.zeros(len(setting.region.limits))
-        self._known = known
+        self._known, self._relaxed, self._points = known, relaxed, points
 
     @property
     def lower(self) -> float:
@@ -126,19 +134,17 @@ class Search:
     def _root(self) -> None:
         setting = self._setting
         idle = DualPoint.idle(setting.pieces, setting.region, setting.cell)
-        naive = evaluate(setting.pieces, setting.region, setting.cell, idle)
-        self._slots.append(_Slot(idle))
-        relaxed = self._relaxation.solve(setting.pieces, setting.cell, self._minorant)
+        points, relaxed = [*self._points, idle], self._relaxed
+        values = [evaluate(setting.pieces, setting.region, setting.cell, point) for point in points]
+        best = int(np.argmax(values))
+        self._slots.append(_Slot(points[best]))
         self.prices = relaxed.point.multipliers
-        bound = evaluate(setting.pieces, setting.region, setting.cell, relaxed.point)
-        if bound > naive:
-            self._slots[0].point = relaxed.point
         starts = [relaxed.spending[: setting.region.real], *self._known]
         self._try(self._adversary.search(starts))
         for start in starts:
             self._try(start)
         witnesses = self._tightener.unknown
-        self._keep(_Open(0, setting.cell, setting.pieces, max(bound, naive), relaxed, witnesses))
+        self._keep(_Open(0, setting.cell, setting.pieces, values[best], relaxed, witnesses))
 
     def _keep(self, node: _Open) -> None:
         """Queue a node, or close it where its bound is good enough."""

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from localsmooth.collective.dual import Cell, padded
 from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.problem import Pieces
-from localsmooth.collective.region import UNIT, Region
+from localsmooth.collective.region import TINY, UNIT, Region, underflows
 from localsmooth.collective.setting import Setting
 
 __all__ = ["Ceiling", "Tightener", "ceiling_exactly", "ceiling_value", "lowered"]
@@ -57,6 +57,8 @@ def ceiling_value(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) 
     own = weights[ceiling.piece]
     rest = own + kappa @ weights - y @ region.rows
     rest = rest + size * UNIT * (own + np.abs(kappa) @ weights + y @ np.abs(region.rows))
+    prices = np.concatenate([kappa, y])[None]
+    rest = rest + size * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
     with np.errstate(invalid="ignore"):
         spent = np.where(rest > 0, rest * cell.upper, rest * cell.lower)
     terms = [*np.where((rest > 0) & (cell.upper == 0), 0.0, spent).tolist(), *(y * region.limits).tolist()]
@@ -65,7 +67,9 @@ def ceiling_value(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) 
         edge = float(steps.thresholds[cell.start[piece]]) if price > 0 else cell.roof(piece, steps)
         terms.append(-price * edge)
     size_of_terms = math.fsum(map(abs, terms))
-    return math.fsum(terms) + 8 * UNIT * size_of_terms if math.isfinite(size_of_terms) else math.inf
+    if not math.isfinite(size_of_terms):
+        return math.inf
+    return math.fsum(terms) + 8 * UNIT * size_of_terms + 4 * TINY * len(terms)
 
 
 def ceiling_exactly(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) -> Fraction | None:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
+from localsmooth.models.fingerprint import describe
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 
 __all__ = ["CallableModel"]
@@ -26,7 +27,8 @@ class CallableModel(Adapter):
     function
         Takes a read-only array of shape (batch, *item) and returns predictions that numpy can read.
     name
-        Stands for the function in stored runs: use another name whenever its predictions change.
+        Stands in stored runs for what Python cannot see of the function (a service, a file, compiled code): use
+        another name whenever its predictions change.
     bounds
         Smallest and largest value of a clean input, in the units of σ and ε; None if unbounded.
     classes
@@ -89,6 +91,6 @@ class CallableModel(Adapter):
         return torch.from_numpy(made), False
 
     def fingerprint(self) -> str:
-        """Hexadecimal SHA-256 of the name and the options."""
+        """Hexadecimal SHA-256 of the name, the options, and the function as far as Python can see into it."""
         options = repr(sorted(self._configuration().items()))
-        return hashlib.sha256(f"{self._name}\n{options}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._name}\n{options}\n{describe(self._function)}".encode()).hexdigest()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -191,18 +193,35 @@ class OnnxModel(Adapter):
         self._open()
 
     def fingerprint(self) -> str:
-        """Hexadecimal SHA-256 of the file, of the weight files beside it that it names, and of the options.
+        """Hexadecimal SHA-256 of the file, of the weight files that it names, and of the options.
 
         Threads and providers only change rounding and are left out.
         """
         content = self._path.read_bytes()
         state = hashlib.sha256(content)
-        for other in sorted(self._path.parent.iterdir()):
-            if other != self._path and other.is_file() and other.name.encode() in content:
+        folder = self._path.parent
+        beside = {other.name for other in folder.iterdir() if other.name.encode() in content}
+        for name in sorted(beside | _external_files(content)):
+            other = folder / name
+            if other != self._path and other.is_file():
                 with other.open("rb") as handle:
                     state.update(hashlib.file_digest(handle, "sha256").digest())
         state.update(repr(sorted({**self._configuration(), "output_name": self._output_name}.items())).encode())
         return state.hexdigest()
+
+
+def _external_files(content: bytes) -> set[str]:
+    """Paths of the files with tensors that an ONNX file refers to, from the entries "location" in its bytes.
+
+    An entry is a protocol buffer of two strings, each a tag, a length in groups of seven bits, and its bytes.
+    """
+    names: set[str] = set()
+    for found in re.finditer(rb"\x0a\x08location\x12([\x80-\xff]{0,9}[\x00-\x7f])", content):
+        length = sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(found[1]))
+        path = content[found.end() : found.end() + length]
+        with contextlib.suppress(UnicodeDecodeError):
+            names.add(path.decode().replace("\\", "/"))
+    return names
 
 
 def _fixed(size: Any) -> int | None:

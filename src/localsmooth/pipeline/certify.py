@@ -331,7 +331,7 @@ def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> lis
         image = torch.tensor(item.image)
         check_item(model, image)
         if item.image.shape not in made:
-            shape = check_model(model, image).output_shape
+            shape = _output_shape(model, item)
             if not shape:
                 raise InvalidInputError(
                     "model", "it makes one prediction for the whole item", "Return predictions of shape (batch, …, 1)"
@@ -345,6 +345,19 @@ def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> lis
                 )
             made[item.image.shape] = chosen
     return [made[item.image.shape] for item in items]
+
+
+def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
+    """Try the model on an item, and say what was passed where it cannot take it."""
+    try:
+        return check_model(model, torch.tensor(item.image)).output_shape
+    except RuntimeError as error:
+        last = item.image.shape[-1] in (1, 3, 4) and item.image.shape[0] not in (1, 3, 4)
+        raise InvalidInputError(
+            "images",
+            f'the model fails on "{item.name}" of shape {item.image.shape}: {error}',
+            "Channels come first: transpose the image" if last else "Pass inputs of the shape that the model takes",
+        ) from error
 
 
 def _output_votes(

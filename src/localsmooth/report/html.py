@@ -29,7 +29,7 @@ __all__ = ["render_report", "write_report"]
 
 
 def write_report(
-    results: Mapping[str, xr.Dataset],
+    results: Mapping[str, xr.Dataset] | xr.Dataset,
     path: str | os.PathLike[str],
     title: str = "Collective robustness certificate",
     max_items: int = 12,
@@ -48,7 +48,9 @@ def write_report(
 
 
 def render_report(
-    results: Mapping[str, xr.Dataset], title: str = "Collective robustness certificate", max_items: int = 12
+    results: Mapping[str, xr.Dataset] | xr.Dataset,
+    title: str = "Collective robustness certificate",
+    max_items: int = 12,
 ) -> str:
     """Make one HTML page that works offline: curves, pictures of each item, tables and the promise in words.
 
@@ -66,6 +68,8 @@ def render_report(
     InvalidInputError
         If there is no result, a data set is not a valid result, or the results differ in norm, units or classes.
     """
+    if isinstance(results, xr.Dataset):
+        results = {str(results.attrs.get("method", "result")): results}
     if not results:
         raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
     if max_items < 0:

@@ -6,19 +6,30 @@ import warnings
 
 import numpy as np
 import torch
+from jaxtyping import Integer
 
-from localsmooth.models import check_model
+from localsmooth.models import check_batch, check_model
 from localsmooth.noise import Randomness
 from localsmooth.sampling.calibration import Calibration, calibrate
 from localsmooth.sampling.engine import Problem
-from localsmooth.sampling.options import SamplingOptions
+from localsmooth.sampling.memory import is_out_of_memory
+from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.plan import SamplingPlan
+from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.region import Region
+from localsmooth.sampling.store import Store, StoreError
 
-__all__ = ["calibrate_run", "try_model"]
+__all__ = ["calibrate_run", "compare_predictions", "try_batch", "try_model"]
 
 _TRIAL_STREAM = 2  # beside the two stages, so that no sample of a trial is ever counted
 _TRIAL_SAMPLES = 5
+
+_PREDICTIONS = "trial-predictions"
+_PREDICTION_STREAM = 3
+_PLACES = 4  # output groups whose predictions are kept
+_FEWEST_SAMPLES, _MOST_SAMPLES = 2, 8
+_ENOUGH_LABELS = 2000
+_DIFFERING = 0.01  # share of the labels that another device, batch size or library may round differently
 
 
 def try_model(problem: Problem) -> None:
@@ -29,15 +40,122 @@ def try_model(problem: Problem) -> None:
     InvalidInputError
         Saying what the model does wrong.
     """
-    model, item = problem.model, problem.items[0]
-    region = Region.of(problem.layouts[0], 0)
-    crop = region.of_item(item.to(model.device)).contiguous()
-    noise = problem.noise.prepare(crop, region.level_map, model.bounds, model.hidden_value)
-    samples = torch.empty((_TRIAL_SAMPLES, *crop.shape), dtype=item.dtype, device=model.device)
-    noise.draw(samples, Randomness(problem.seed, (0, 0, _TRIAL_STREAM, 0), model.device))
+    crop = Region.of(problem.layouts[0], 0).of_item(problem.items[0].to(problem.model.device)).contiguous()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # about the range of the item, which a crop may not fill
-        check_model(model, crop, samples=samples)
+        check_model(problem.model, crop, samples=_trial_samples(problem, 0, 0))
+
+
+def try_batch(problem: Problem, batch_size: BatchSize, plan: SamplingPlan) -> None:
+    """Refuse a model that mixes samples, or predicts otherwise, in batches as large as those of the run.
+
+    Tried are the largest window and the one with the largest batches, with full batches; sizes in between and the
+    smaller batches at the end of chunks are not.
+
+    Parameters
+    ----------
+    problem
+        With the model as it will run.
+    batch_size, plan
+        Of the run.
+
+    Raises
+    ------
+    InvalidInputError
+        Saying what the model does wrong.
+    """
+    longest = min(plan.chunk_size, max(plan.n_candidate, plan.n_bound))
+    sizes = _group_elements(problem)
+    for item, group in {max(sizes, key=lambda place: sizes[place]), min(sizes, key=lambda place: sizes[place])}:
+        samples = _trial_samples(problem, item, group)
+        size = min(batch_size.of(sizes[item, group]), longest)
+        while True:
+            try:
+                check_batch(problem.model, samples, size)
+                break
+            except (MemoryError, RuntimeError) as error:
+                if size == 1 or not is_out_of_memory(error):
+                    raise
+            size //= 2  # as the run will
+
+
+def compare_predictions(problem: Problem, store: Store, *, keep: bool) -> None:
+    """Refuse to add to, or to read, tallies of a model that predicts differently.
+
+    The labels of a few noisy samples that are the same in every run are kept beside the tallies. A fingerprint can
+    miss what changes predictions (compiled code, files, services); this misses only what these samples do not show.
+
+    Parameters
+    ----------
+    problem
+        What is drawn.
+    store
+        Where the labels are kept.
+    keep
+        Whether to keep the labels if there are none yet.
+
+    Raises
+    ------
+    StoreError
+        If more than one in a hundred labels differ from those that are kept.
+    """
+    known = _PREDICTIONS in store.array_names()
+    if not known and not keep:
+        return
+    labels = _trial_labels(problem)
+    if not known:
+        store.put_array(_PREDICTIONS, labels)
+        return
+    kept = store.get_array(_PREDICTIONS)
+    differing = float((kept != labels).mean()) if kept.shape == labels.shape else 1.0
+    if not differing <= _DIFFERING:
+        raise StoreError(
+            f"the model predicts differently from the one that drew the stored chunks: {100 * differing:.3g} % of its "
+            "labels for the same noisy samples are others, although its fingerprint is the same. Use another run "
+            "directory, or restore the model (its code, its libraries, the files and services that it uses)"
+        )
+
+
+def _trial_labels(problem: Problem) -> Integer[np.ndarray, " labels"]:
+    """Labels of a few samples of up to four output groups, spread over the run; the noise is the CPU's everywhere."""
+    model = problem.model
+    groups = [(item, group) for item, layout in enumerate(problem.layouts) for group in range(layout.outputs.count)]
+    chosen = np.unique(np.linspace(0, len(groups) - 1, _PLACES).round().astype(int))
+    made: list[np.ndarray] = []
+    for item, group in (groups[place] for place in chosen):
+        size = int(problem.layouts[item].outputs.sizes[group])
+        count = min(max(_ENOUGH_LABELS // (_PLACES * size), _FEWEST_SAMPLES), _MOST_SAMPLES)
+        region = Region.of(problem.layouts[item], group, model.device)
+        samples = _noisy(problem, item, group, count, _PREDICTION_STREAM, torch.device("cpu"))
+        for few in samples.split(_FEWEST_SAMPLES):
+            with torch.inference_mode():
+                outputs = model(few.to(model.device))
+                predictions = Predictions(outputs, region, model.output, model.classes, len(few))
+                made.append(predictions.labels.cpu().numpy().astype(np.int32).ravel())
+    return np.concatenate(made)
+
+
+def _trial_samples(problem: Problem, item: int, group: int) -> torch.Tensor:
+    return _noisy(problem, item, group, _TRIAL_SAMPLES, _TRIAL_STREAM, problem.model.device)
+
+
+def _noisy(problem: Problem, item: int, group: int, count: int, stream: int, device: torch.device) -> torch.Tensor:
+    model, clean = problem.model, problem.items[item]
+    region = Region.of(problem.layouts[item], group)
+    crop = region.of_item(clean.to(device)).contiguous()
+    noise = problem.noise.prepare(crop, region.level_map, model.bounds, model.hidden_value)
+    samples = torch.empty((count, *crop.shape), dtype=clean.dtype, device=device)
+    noise.draw(samples, Randomness(problem.seed, (item, group, stream, 0), device))
+    return samples
+
+
+def _group_elements(problem: Problem) -> dict[tuple[int, int], int]:
+    """Number of input elements of every window of the run, by an item and output group that has it."""
+    return {
+        (number, group): int(np.prod(_cropped_shape(tuple(item.shape), layout.view(group).inputs)))
+        for number, (item, layout) in enumerate(zip(problem.items, problem.layouts, strict=True))
+        for group in range(len(layout.views or (0,)))
+    }
 
 
 def calibrate_run(problem: Problem, plan: SamplingPlan, options: SamplingOptions) -> Calibration:

@@ -20,7 +20,7 @@ from localsmooth.sampling.executor import Executor
 from localsmooth.sampling.group_progress import GroupProgress
 from localsmooth.sampling.options import SamplingOptions
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
-from localsmooth.sampling.preparation import calibrate_run, try_model
+from localsmooth.sampling.preparation import calibrate_run, compare_predictions, try_batch, try_model
 from localsmooth.sampling.progress import NoProgress, SamplingProgress
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.stopping import require_votes_only
@@ -99,12 +99,17 @@ def sample(
             _say_precision(model, told)
             if options.check_model:
                 try_model(problem)
+        if options.check_model:
+            compare_predictions(problem, store, keep=schedule.missing > 0)
+        if schedule.missing:
             executor = default_executor(model) if executor is None else executor
             with executor.conditions():
                 calibration = calibrate_run(problem, plan, options)
             for line in (calibration.summary(), *calibration.warnings):
                 told.message(line)
             problem = Problem(calibration.model, prepared, layouts, noise, plan.seed, counters)
+            if options.check_model:
+                try_batch(problem, calibration.batch_size, plan)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(problem, calibration.batch_size)
             _work_off(schedule, worker, executor, told)

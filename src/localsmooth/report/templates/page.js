@@ -178,7 +178,7 @@
     const alone = card.certified[view.target].naive;
     if (alone && view.bound !== "naive") element.append(" · each on its own: " + alone[now] + " (" + percent(alone[now] / total) + ")");
     const upper = card.upper[view.target][view.bound][now];
-    if (upper !== null) element.append(" · the plan shown leaves " + upper);
+    if (upper !== null) element.append(" · the best attack found leaves " + upper);
   }
 
   const slider = document.getElementById("budget");

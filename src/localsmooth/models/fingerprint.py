@@ -1,0 +1,191 @@
+"""Text and hashes that change when functions, objects or torch modules compute something else, as far as can be told.
+
+What is looked at: the instructions of functions with their constants, defaults, enclosed variables and the global
+variables and functions that they use; the attributes of objects; the source text of classes; weights and buffers.
+What compiled extensions, files or other processes do remains hidden.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from enum import Enum
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+__all__ = ["describe", "describe_module", "tensor_digest"]
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_DEEPEST = 8
+_KNOWN = frozenset({*sys.stdlib_module_names, "torch", "numpy", "localsmooth"})
+_PRINTED = frozenset({"collections", "datetime", "decimal", "fractions", "numpy", "pathlib", "re", "torch", "types"})
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+_BOOKKEEPING = frozenset(nn.Module().__dict__) | {"_is_hf_initialized"}
+
+
+def describe(value: object) -> str:
+    """Describe a value: the same text for equal values, in every process.
+
+    Parameters
+    ----------
+    value
+        Anything. Functions are described by what they do, those of installed packages by their name; objects by their
+        class and attributes, those of the standard library and torch by what they print.
+    """
+    return _Description().of(value, 0)
+
+
+def describe_module(module: nn.Module) -> str:
+    """Describe what a torch module computes with apart from its weights and buffers.
+
+    Structure, attributes that are no tensors, forward hooks, and the source of every class outside torch.
+    """
+    return _Description().of_module(module, 0)
+
+
+def tensor_digest(value: torch.Tensor) -> str:
+    """Type, shape and hexadecimal SHA-256 of a tensor's content."""
+    if value.is_quantized or value.layout is not torch.strided or value.device.type == "meta":
+        return _ADDRESS.sub("", repr(value))
+    content = value.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return f"{value.dtype} {tuple(value.shape)} {hashlib.sha256(content.data).hexdigest()}"
+
+
+def _root(value: object) -> str:
+    return str(getattr(value, "__module__", None) or "").partition(".")[0]
+
+
+class _Description:
+    """Follows references, describing each object once."""
+
+    def __init__(self) -> None:
+        self._described: dict[int, tuple[object, str]] = {}  # holds the objects, so that no address is used again
+
+    def of(self, value: object, depth: int) -> str:
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+            return f"{type(value).__name__} {value!r}"
+        if isinstance(value, torch.Tensor):
+            return tensor_digest(value)
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            array = np.ascontiguousarray(value)
+            return f"{array.dtype.str} {array.shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
+        if isinstance(value, Enum):
+            return f"{type(value).__qualname__}.{value.name}"
+        if isinstance(value, ModuleType):
+            return value.__name__
+        if isinstance(value, type):
+            return f"{value.__module__}.{value.__qualname__}"
+        if depth > _DEEPEST:
+            return f"{type(value).__module__}.{type(value).__qualname__} …"
+        if id(value) not in self._described:
+            self._described[id(value)] = value, "cycle"
+            text = self._of_composite(value, depth + 1)
+            self._described[id(value)] = value, hashlib.sha256(text.encode()).hexdigest()
+        return self._described[id(value)][1]
+
+    def _of_composite(self, value: object, depth: int) -> str:
+        if isinstance(value, nn.Module):
+            state = {**dict(value.named_buffers()), **dict(value.named_parameters())}
+            tensors = " ".join(f"{name} {tensor_digest(tensor)}" for name, tensor in sorted(state.items()))
+            return f"{self.of_module(value, depth)} {tensors}"
+        if isinstance(value, Mapping):
+            pairs = cast("Mapping[object, object]", value).items()
+            entries = [f"{self.of(k, depth)}: {self.of(v, depth)}" for k, v in pairs]
+            return f"{type(value).__name__} {entries}"
+        if isinstance(value, Set):
+            return f"{type(value).__name__} {sorted(self.of(v, depth) for v in cast('Set[object]', value))}"
+        if isinstance(value, list | tuple):
+            return f"{type(value).__name__} {[self.of(v, depth) for v in cast('Sequence[object]', value)]}"
+        if isinstance(value, CodeType):
+            names = (value.co_name, value.co_code.hex(), value.co_names)
+            return f"{names} {[self.of(constant, depth) for constant in value.co_consts]}"
+        if isinstance(value, functools.partial):
+            whole = cast("functools.partial[object]", value)
+            return f"partial {self.of((whole.func, whole.args, whole.keywords), depth)}"
+        if isinstance(value, MethodType):
+            return f"method {self.of((value.__func__, value.__self__), depth)}"
+        if isinstance(value, FunctionType):
+            return self._of_function(value, depth)
+        if isinstance(value, BuiltinFunctionType):
+            return f"{value.__module__}.{value.__qualname__}"
+        wrapped = getattr(value, "__wrapped__", None)
+        return f"{self._of_object(value, depth)} {self.of(wrapped, depth)}"
+
+    def _of_function(self, function: FunctionType, depth: int) -> str:
+        name = f"{function.__module__}.{function.__qualname__}"
+        if _root(function) in _KNOWN or "site-packages" in function.__code__.co_filename:
+            return name
+        enclosed = [_content(cell) for cell in function.__closure__ or ()]
+        used = {
+            name: function.__globals__[name]
+            for name in sorted(set(_names(function.__code__)))
+            if name in function.__globals__
+        }
+        parts = (function.__code__, function.__defaults__, function.__kwdefaults__, enclosed, used)
+        return f"{name} {', '.join(self.of(part, depth) for part in parts)}"
+
+    def _of_object(self, value: object, depth: int) -> str:
+        kind = type(value)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if _root(kind) in _KNOWN:
+            return _ADDRESS.sub("", f"{name} {value!r}") if _root(kind) in _PRINTED else name
+        attributes = cast("dict[str, object]", getattr(value, "__dict__", {}))
+        slots = {n: getattr(value, n) for base in kind.__mro__ for n in _slots(base) if hasattr(value, n)}
+        held = [f"{n}={self.of(v, depth)}" for n, v in sorted({**attributes, **slots}.items())]
+        return f"{name} ({', '.join(held)}) {self._of_classes(kind, '__call__', depth)}"
+
+    def _of_classes(self, kind: type, method: str, depth: int) -> str:
+        """The source of a class and of its bases outside torch, and the instructions of one of its methods."""
+        bases = [base for base in kind.__mro__ if _root(base) not in _KNOWN and base is not object]
+        if not bases:
+            return ""
+        called = cast("Callable[..., object] | None", getattr(kind, method, None))
+        sources = [hashlib.sha256(_source(base).encode()).hexdigest() for base in bases]
+        return f"{sources} {self.of(called, depth) if isinstance(called, FunctionType) else ''}"
+
+    def of_module(self, module: nn.Module, depth: int) -> str:
+        lines = [_ADDRESS.sub("", repr(module))]
+        for name, part in module.named_modules():
+            kind = type(part)
+            own = {n: v for n, v in part.__dict__.items() if n not in _BOOKKEEPING}
+            hooks = [list(part.__dict__.get(hook, {}).values()) for hook in _HOOKS]
+            lines.append(
+                f"{name} {kind.__module__}.{kind.__qualname__} {self.of(own, depth)} {self.of(hooks, depth)} "
+                f"{self._of_classes(kind, 'forward', depth)}"
+            )
+        return "\n".join(lines)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _content(cell: Any) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that has no value yet
+        return None
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    named = kind.__dict__.get("__slots__", ())
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+@functools.lru_cache(maxsize=1024)  # finding a class in a long file takes a while, and many layers share one
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # defined at a prompt, or compiled
+        return ""
