@@ -192,17 +192,22 @@ def build_model(configuration: Configuration) -> Model:
 
 def _callable_model(section: CallableModelSection) -> Model:
     function = import_attribute("model.function", section.function)
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        source = ""
     return CallableModel(
         function,
-        name=f"{section.function} {source}",
+        name=f"{section.function} {_module_source(function)}",
         bounds=section.bounds,
         classes=section.classes,
         output=_OUTPUTS[section.output],
     )
+
+
+def _module_source(function: Callable[..., Any]) -> str:
+    """The file in which a function is defined, so that what it calls there counts too; empty if there is none."""
+    module = inspect.getmodule(function) or inspect.getmodule(type(function))
+    try:
+        return "" if module is None else inspect.getsource(module)
+    except (OSError, TypeError):
+        return ""
 
 
 def build_items(configuration: Configuration) -> ItemSet:

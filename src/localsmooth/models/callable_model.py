@@ -25,7 +25,9 @@ class CallableModel(Adapter):
     Parameters
     ----------
     function
-        Takes a read-only array of shape (batch, *item) and returns predictions that numpy can read.
+        Takes a read-only array of shape (batch, *item) and returns predictions that numpy can read. Stored runs know
+        it by its code and by the variables that it uses: one that counts its calls in such a variable is another
+        function afterwards.
     name
         Stands in stored runs for what Python cannot see of the function (a service, a file, compiled code): use
         another name whenever its predictions change.
