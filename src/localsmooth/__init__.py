@@ -60,7 +60,7 @@ from localsmooth.layout import (
 )
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips, Uniform
-from localsmooth.pipeline import Flips, Kind, certify, recertify
+from localsmooth.pipeline import Flips, Kind, StopWhenDecided, certify, recertify
 from localsmooth.report import write_report
 from localsmooth.results import load as load_result
 from localsmooth.results import save as save_result
@@ -115,6 +115,7 @@ __all__ = [
     "SparseFlips",
     "SparseScores",
     "Status",
+    "StopWhenDecided",
     "TorchModel",
     "Uniform",
     "UniformVotes",

@@ -10,7 +10,7 @@ from jaxtyping import Integer
 
 from localsmooth.models import check_batch, check_model
 from localsmooth.noise import Randomness
-from localsmooth.sampling.calibration import Calibration, calibrate
+from localsmooth.sampling.calibration import AdjustableModel, Calibration, calibrate
 from localsmooth.sampling.engine import Problem
 from localsmooth.sampling.memory import is_out_of_memory
 from localsmooth.sampling.options import BatchSize, SamplingOptions
@@ -19,11 +19,19 @@ from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.store import Store, StoreError
 
-__all__ = ["calibrate_run", "compare_predictions", "try_batch", "try_model"]
+__all__ = [
+    "calibrate_run",
+    "compare_predictions",
+    "keep_calibration",
+    "recall_calibration",
+    "try_batch",
+    "try_model",
+]
 
 _TRIAL_STREAM = 2  # beside the two stages, so that no sample of a trial is ever counted
 _TRIAL_SAMPLES = 5
 
+_CALIBRATION = "calibration"
 _PREDICTIONS = "trial-predictions"
 _PREDICTION_STREAM = 3
 _PLACES = 4  # output groups whose predictions are kept
@@ -174,6 +182,27 @@ def calibrate_run(problem: Problem, plan: SamplingPlan, options: SamplingOptions
         dtype=options.item_dtype,
         seconds=options.calibration_seconds,
     )
+
+
+def recall_calibration(problem: Problem, store: Store, options: SamplingOptions) -> Calibration | None:
+    """What an interrupted run had chosen, so that all of its chunks are drawn alike; None if that is not known.
+
+    A batch size or memory order that is fixed by hand now takes precedence.
+    """
+    if _CALIBRATION not in store.array_names() or options.batch_size is not None or options.channels_last is not None:
+        return None
+    samples, elements, channels_last = (int(value) for value in store.get_array(_CALIBRATION))
+    model = problem.model
+    if isinstance(model, AdjustableModel):
+        model = model.with_options(channels_last=bool(channels_last))
+    return Calibration(model, BatchSize(samples, elements or None), {})
+
+
+def keep_calibration(store: Store, calibration: Calibration) -> None:
+    """Keep what was chosen beside the tallies."""
+    size, model = calibration.batch_size, calibration.model
+    order = isinstance(model, AdjustableModel) and model.channels_last
+    store.put_array(_CALIBRATION, np.array([size.samples, size.elements or 0, order], dtype=np.int64))
 
 
 def _cropped_shape(shape: tuple[int, ...], crop: tuple[slice, ...] | None) -> tuple[int, ...]:

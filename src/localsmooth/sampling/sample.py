@@ -20,7 +20,14 @@ from localsmooth.sampling.executor import Executor
 from localsmooth.sampling.group_progress import GroupProgress
 from localsmooth.sampling.options import SamplingOptions
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
-from localsmooth.sampling.preparation import calibrate_run, compare_predictions, try_batch, try_model
+from localsmooth.sampling.preparation import (
+    calibrate_run,
+    compare_predictions,
+    keep_calibration,
+    recall_calibration,
+    try_batch,
+    try_model,
+)
 from localsmooth.sampling.progress import NoProgress, SamplingProgress
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.stopping import require_votes_only
@@ -103,8 +110,11 @@ def sample(
             compare_predictions(problem, store, keep=schedule.missing > 0)
         if schedule.missing:
             executor = default_executor(model) if executor is None else executor
-            with executor.conditions():
-                calibration = calibrate_run(problem, plan, options)
+            calibration = recall_calibration(problem, store, options)
+            if calibration is None:
+                with executor.conditions():
+                    calibration = calibrate_run(problem, plan, options)
+                keep_calibration(store, calibration)
             for line in (calibration.summary(), *calibration.warnings):
                 told.message(line)
             problem = Problem(calibration.model, prepared, layouts, noise, plan.seed, counters)
