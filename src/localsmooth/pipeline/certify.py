@@ -248,7 +248,7 @@ def run_certification(
             seconds=sum(chunk.seconds for chunk in chunks),
             batch_size=max(1, *(chunk.batch_size for chunk in chunks)),
             device=str(model.device),
-            precision=_precision(model),
+            precision=model.evaluated_in,
             versions=_versions(),
             alpha=settings.alpha,
             budgets=list(settings.budgets),
@@ -382,11 +382,6 @@ def _class_names(items: ItemSet, classes: int) -> list[str]:
 
 def _units(model: Model) -> str:
     return "input values" if model.bounds is None else f"input values in [{model.bounds[0]:g}, {model.bounds[1]:g}]"
-
-
-def _precision(model: Model) -> str:
-    precision = getattr(model, "precision", None)
-    return "float32" if precision is None else str(precision).removeprefix("torch.")
 
 
 def _versions() -> dict[str, str]:

@@ -13,7 +13,6 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.models import Model, check_item
 from localsmooth.noise import Noise
-from localsmooth.sampling.calibration import AdjustableModel
 from localsmooth.sampling.configuration import describe_run
 from localsmooth.sampling.engine import ChunkWorker, Problem, Task
 from localsmooth.sampling.executor import Executor
@@ -161,9 +160,9 @@ def prepare_items(
 
 
 def _say_precision(model: Model, told: SamplingProgress) -> None:
-    if isinstance(model, AdjustableModel) and model.precision is not None:
+    if model.evaluated_in not in ("float32", "float64"):
         told.message(
-            f"{model.precision}: the certificate will be about the network as it runs in this precision, rounding "
+            f"{model.evaluated_in}: the certificate will be about the network as it runs in this precision, rounding "
             "included, and not about the same network in full precision. Deploy it as it was certified"
         )
 
