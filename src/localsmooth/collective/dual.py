@@ -158,6 +158,8 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
     prices = np.concatenate([point.slopes, point.multipliers])[None]
     slack = slack + size * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
     reduced = bare - slack
+    if not bool(np.isfinite(reduced).all()):
+        return -math.inf
     with np.errstate(invalid="ignore"):
         spent = np.where(reduced > 0, reduced * cell.lower, np.where(reduced < 0, reduced * cell.upper, 0.0))
     priced = -point.multipliers * region.limits

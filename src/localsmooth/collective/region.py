@@ -119,6 +119,7 @@ def support_value(
     size = weights + multipliers @ np.abs(region.rows)
     lost = len(region.limits) * TINY * underflows(multipliers, region.rows)
     residual = np.maximum(0.0, weights - absorbed + terms * UNIT * size + lost)
+    residual = np.where(np.isnan(residual), np.inf, residual)  # out of range: nothing is known
     # A column that feeds nothing and that no row takes from leaves exactly nothing over.
     residual = np.where((weights == 0) & np.all(region.rows >= 0, axis=0), 0.0, residual)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -164,27 +165,21 @@ def supports(weights: Float[np.ndarray, "pieces real"], region: Region) -> Suppo
 
 def _prices(weights: Float[np.ndarray, "pieces columns"], region: Region) -> Iterator[Float[np.ndarray, "rows"] | None]:
     """Yield the row multipliers of max W_p · b for each inequality by an LP, None where it finds none."""
-    scale = np.where(np.isfinite(region.upper) & (region.upper > 0), region.upper, 1.0)
-    rows = region.rows * scale
+    rows, width = region.rows, len(region.upper)
     sizes = np.where(region.limits > 0, region.limits, np.abs(rows).max(axis=1, initial=0.0))
     sizes = np.where(sizes > 0, sizes, 1.0)
     model = LinearModel()
     model.load(
-        np.zeros(len(scale)),
-        np.zeros(len(scale)),
-        region.upper / scale,
+        np.zeros(width),
+        np.zeros(width),
+        region.upper,
         rows / sizes[:, None],
         np.full(len(sizes), -np.inf),
         region.limits / sizes,
     )
     for row in weights:
-        with np.errstate(over="ignore"):
-            aim = row * scale
-        most = float(np.max(aim, initial=0.0)) or 1.0
-        if not math.isfinite(most):
-            yield None
-            continue
-        model.aim(-aim / most)
+        most = float(np.max(row, initial=0.0)) or 1.0
+        model.aim(-row / most)
         solution = model.solve()
         with np.errstate(over="ignore"):
             prices = np.maximum(0.0, -solution.duals * most / sizes)

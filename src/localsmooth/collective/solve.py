@@ -53,11 +53,13 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     if verify and not bound.provable:
         raise InvalidInputError("verify", f"{type(bound).__name__} rests on its solver's bound", "use Exact instead")
     deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
-    drafts = _drafts(problem, bound.worker(problem), deadline)
-    _share(drafts, budgets)
-    answers = [_finish(problem, draft) for draft in drafts]
-    if verify:
-        answers = [check(problem, answer) for answer in answers]
+    # What leaves the floating-point range bounds nothing: infinities and NaN are turned against the certificate.
+    with np.errstate(over="ignore", invalid="ignore"):
+        drafts = _drafts(problem, bound.worker(problem), deadline)
+        _share(drafts, budgets)
+        answers = [_finish(problem, draft) for draft in drafts]
+        if verify:
+            answers = [check(problem, answer) for answer in answers]
     return Curve(tuple(answers), budgets)
 
 
