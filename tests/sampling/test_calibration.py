@@ -32,6 +32,10 @@ class Timed(Model):
         self.channels_last = False
         self.precision: torch.dtype | None = None
 
+    @property
+    def evaluated_in(self) -> str:
+        return "float32" if self.precision is None else str(self.precision).removeprefix("torch.")
+
     def with_options(
         self,
         *,

@@ -90,7 +90,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 class TestPredictions:
     def test_the_same_model_goes_on(self, store: Store) -> None:
         first = draw(ExactModel(), store)
-        assert store.array_names() == [PREDICTIONS]
+        assert PREDICTIONS in store.array_names()
         assert len(store.get_array(PREDICTIONS)) >= 100
         assert_same(draw(ExactModel(), store), first)
 
@@ -138,9 +138,9 @@ class TestPredictions:
 
     def test_finished_runs_without_them_stay_usable(self, store: Store) -> None:
         first = draw(ExactModel(), store, check_model=False)
-        assert store.array_names() == []
+        assert PREDICTIONS not in store.array_names()
         assert_same(draw(ExactModel(), store), first)
-        assert store.array_names() == []
+        assert PREDICTIONS not in store.array_names()
 
     def test_finished_runs_can_be_read_only(self, tmp_path: Path) -> None:
         with DirectoryStore(tmp_path / "run") as writing:

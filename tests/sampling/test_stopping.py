@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -164,7 +163,7 @@ class Interruption(Executor):
 
             def interrupted() -> ChunkRecord:
                 if next(left, None) is None:
-                    signal.raise_signal(signal.SIGINT)
+                    raise KeyboardInterrupt  # what Python makes of SIGINT, also where that is ignored
                 return collect()
 
             session.collect = interrupted  # type: ignore[method-assign]

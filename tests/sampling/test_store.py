@@ -371,7 +371,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path, monkeypatch
     def full(handle: int) -> None:
         nonlocal calls
         calls += 1
-        if calls == 9:
+        if calls == 13:
             raise OSError(errno.ENOSPC, "No space left on device")
         flush(handle)
 
