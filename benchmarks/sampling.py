@@ -41,7 +41,8 @@ def engine(model: TorchModel, item: torch.Tensor, layout: Layout, batch_size: in
     """All of `sample` but the calibration, with a store on the disk: `images` samples over all groups and stages."""
     per_group = images // layout.outputs.count
     candidate = min(64, per_group // 2)
-    plan = SamplingPlan(candidate, per_group - candidate)
+    # Chunks as long runs have them: many in each stage, so that every core has one.
+    plan = SamplingPlan(candidate, per_group - candidate, chunk_size=max(1, min(128, per_group // 8)))
     options = SamplingOptions(batch_size=batch_size, channels_last=model.channels_last, check_model=False)
     with tempfile.TemporaryDirectory() as folder, DirectoryStore(folder) as store:
         sample(model, [item], [layout], Gaussian(), plan, store, options=options)
