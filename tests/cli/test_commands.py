@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,39 @@ def test_two_results_are_compared_on_one_page(folder: Path) -> None:
     page = (folder / "page.html").read_text()
     assert "tiny" in page
     assert "isotropic" in page
+
+
+def test_two_machines_share_a_run(folder: Path) -> None:
+    assert invoke("certify", folder / "run.toml", "--out", folder / "alone").exit_code == 0
+    for number in (1, 2):
+        done = invoke("certify", folder / "run.toml", "--out", folder / f"part{number}", "--part", f"{number}/2")
+        assert done.exit_code == 0
+        assert "localsmooth merge" in done.output
+    listed = invoke("runs", folder)
+    assert "50.0%" in listed.output
+    assert "missing" in listed.output
+    assert "chunks added" in invoke("merge", folder / "part1", folder / "part2").output
+    assert invoke("certify", folder / "run.toml", "--out", folder / "part1").exit_code == 0
+    together, alone = load(folder / "part1" / "result.nc"), load(folder / "alone" / "result.nc")
+    assert (together["certified"].values == alone["certified"].values).all()
+    overviews = {Path(entry["place"]).name: entry for entry in json.loads(invoke("runs", folder, "--json").output)}
+    assert overviews["part1"]["counted"] == overviews["part1"]["planned"] == 2 * 4 * 320
+    assert overviews["part2"]["missing"]
+
+
+def test_chunks_can_live_elsewhere(folder: Path) -> None:
+    address = f"file://{folder}/elsewhere"
+    assert invoke("certify", folder / "run.toml", "--out", folder / "run", "--store", address).exit_code == 0
+    assert not (folder / "run" / "chunks").exists()
+    assert list((folder / "elsewhere" / "chunks").rglob("*.tally"))
+    assert "100.0%" in invoke("runs", address).output
+    assert invoke("recertify", folder / "run", "--alpha", "0.2").exit_code == 0
+
+
+def test_a_folder_without_runs_is_named(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(InvalidInputError, match="holds no run"):
+        invoke("runs", folder / "empty")
 
 
 def test_faults_are_named(folder: Path) -> None:

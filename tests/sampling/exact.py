@@ -75,7 +75,7 @@ def run(
     **options: object,
 ) -> ItemTally:
     """Sample one item with the exact model."""
-    keywords = {key: options.pop(key) for key in ("executor", "progress") if key in options}
+    keywords = {key: options.pop(key) for key in ("executor", "progress", "part") if key in options}
     return sample(
         ExactModel() if model is None else model,
         [make_item()],

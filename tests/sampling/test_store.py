@@ -6,9 +6,10 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fsspec
 import numpy as np
 import pytest
 import torch
@@ -27,6 +28,7 @@ from localsmooth.sampling import (
     Stage,
     Store,
     StoreError,
+    open_store,
 )
 from localsmooth.sampling.record import decode_array, decode_chunk, encode_array, encode_chunk
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
@@ -40,9 +42,18 @@ def record(index: int = 0, chosen: str = "", stage: Stage = Stage.CANDIDATE) -> 
     return ChunkRecord(Chunk(0, 1, stage.value, index, 3), 3, counts, chosen, {"device": "cpu", "seconds": 0.5})
 
 
-@pytest.fixture(params=["memory", "directory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return MemoryStore() if request.param == "memory" else DirectoryStore(tmp_path / "run")
+@pytest.fixture(params=["memory", "directory", "bucket", "address"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "memory":
+        yield MemoryStore()
+    elif request.param == "bucket":
+        yield open_store("memory://bucket/run")
+        fsspec.filesystem("memory").rm("/bucket", recursive=True)
+    elif request.param == "address":
+        yield open_store(f"file://{tmp_path}/run")
+    else:
+        with DirectoryStore(tmp_path / "run") as opened:
+            yield opened
 
 
 def test_a_chunk_survives_the_round_trip() -> None:

@@ -11,8 +11,10 @@ from rich.console import Console
 import localsmooth
 from localsmooth.cli.certify import certify
 from localsmooth.cli.demo import demo
+from localsmooth.cli.merge import merge
 from localsmooth.cli.recertify import recertify
 from localsmooth.cli.report import report
+from localsmooth.cli.runs import runs
 from localsmooth.cli.solve import solve
 from localsmooth.errors import LocalsmoothError
 
@@ -24,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (certify, recertify, report, solve, demo):
+for command in (certify, recertify, report, runs, merge, solve, demo):
     app.command()(command)
 
 

@@ -23,12 +23,14 @@ from localsmooth.config.build import (
     build_settings,
 )
 from localsmooth.pipeline.certify import run_certification
-from localsmooth.sampling import RichProgress
+from localsmooth.sampling import OtherPartsMissingError, Part, RichProgress
 
 __all__ = ["certify", "run_configuration"]
 
 
-def run_configuration(configuration: Configuration, out: Path, console: Console) -> xr.Dataset:
+def run_configuration(
+    configuration: Configuration, out: Path, console: Console, *, store: str | None = None, part: Part | None = None
+) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
         return run_certification(
@@ -44,6 +46,8 @@ def run_configuration(configuration: Configuration, out: Path, console: Console)
             configuration=configuration.model_dump(mode="json"),
             options=build_options(configuration),
             progress=RichProgress(console),
+            store=store,
+            part=part,
         )
     except KeyboardInterrupt:
         console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
@@ -53,12 +57,27 @@ def run_configuration(configuration: Configuration, out: Path, console: Console)
 def certify(
     config: Annotated[Path, typer.Argument(help="Configuration file (TOML).", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it goes on.")],
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", help="Address for finished chunks, such as s3://bucket/run.  [default: the run directory]"
+        ),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="Share of the work, such as 1/2, for machines without a disk in common."),
+    ] = None,
 ) -> None:
     """Sample a model on some items and certify them; the result is RUN/result.nc."""
     console = Console(stderr=True)
     configuration = load_configuration(config)
     # A model's module is looked for beside the file that names it, as Python does for a script.
     sys.path.insert(0, str(config.resolve().parent))
-    result = run_configuration(configuration, out, console)
+    share = None if part is None else Part.parse(part)
+    try:
+        result = run_configuration(configuration, out, console, store=store, part=share)
+    except OtherPartsMissingError as finished:
+        console.print(str(finished), markup=False, highlight=False)
+        return
     print_summary({str(result.attrs["method"]): result}, Console())
     console.print(f"Result: {out / 'result.nc'}. Picture: localsmooth report {out}", highlight=False)

@@ -42,13 +42,16 @@ from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.results import save
 from localsmooth.sampling import (
     DirectoryStore,
+    FileStore,
     ItemTally,
     MemoryStore,
+    Part,
     SamplingOptions,
     SamplingPlan,
     SamplingProgress,
     Store,
     default_progress,
+    open_store,
     sample,
 )
 
@@ -78,6 +81,8 @@ def certify(
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
     progress: SamplingProgress | None = None,
+    store: str | None = None,
+    part: Part | None = None,
 ) -> xr.Dataset:
     """Certify how many predictions of a model one perturbed input can change, for every item and budget.
 
@@ -125,6 +130,11 @@ def certify(
         How to run the model; by default found by a short calibration.
     progress
         Told how far sampling has come; by default a bar where standard error is a terminal.
+    store
+        Address of another place for finished chunks, such as ``s3://bucket/run``; by default they are kept in `out`.
+    part
+        Draw this share of the output groups only, for machines without a disk in common; see
+        `localsmooth.sampling.join`. Nothing is certified before all parts are there.
 
     Returns
     -------
@@ -138,6 +148,8 @@ def certify(
         Naming what cannot be used, before anything is sampled.
     StoreError
         If the run directory belongs to another configuration, or something in it is damaged.
+    OtherPartsMissingError
+        If the part that was asked for is finished, and others are not.
     """
     items = _item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
@@ -163,6 +175,8 @@ def certify(
         configuration=configuration,
         options=options,
         progress=progress,
+        store=store,
+        part=part,
     )
 
 
@@ -181,12 +195,14 @@ def run_certification(
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
     progress: SamplingProgress | None = None,
+    store: str | None = None,
+    part: Part | None = None,
 ) -> xr.Dataset:
     """Do what `certify` does, with settings made elsewhere.
 
     Parameters
     ----------
-    model, items, layout, noise, plan, out, name, units, configuration, options, progress
+    model, items, layout, noise, plan, out, name, units, configuration, options, progress, store, part
         As in `certify`.
     settings
         What to prove.
@@ -209,18 +225,22 @@ def run_certification(
     plan = with_goals(plan, layouts, noise, settings)
     sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
     with ExitStack() as stack:
-        store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
+        kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
+        tallied = kept if store is None else stack.enter_context(open_store(store))
         tallies = sample(
             model,
             [item.image for item in items],
             layouts,
             noise,
             plan,
-            store,
+            tallied,
             options=options,
             progress=default_progress() if progress is None else progress,
+            part=part,
         )
-        chunks = store.finished().values()
+        chunks = tallied.finished().values()
+        if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
+            kept.begin(tallied.configuration)
         sampled = [
             SampledItem(
                 item.name,
@@ -235,7 +255,7 @@ def run_certification(
         record = RunRecord(
             method=name,
             item_names=[item.name for item in items],
-            item_layouts=save_items(sampled, store),
+            item_layouts=save_items(sampled, kept),
             class_names=names,
             labelled=items.labelled,
             ignore_label=items.ignore_label,

@@ -3,10 +3,14 @@
 from localsmooth.sampling.calibration import Calibration, calibrate
 from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Accumulator, Counter, Counters, CountingScope, LabelCounts, Votes
-from localsmooth.sampling.directory import DirectoryStore
+from localsmooth.sampling.directory import DirectoryStore, open_store
 from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
 from localsmooth.sampling.executor import Executor, SerialExecutor, Session
+from localsmooth.sampling.file_store import FileStore
+from localsmooth.sampling.joining import Joined, join
 from localsmooth.sampling.options import BatchSize, SamplingOptions
+from localsmooth.sampling.overview import RunOverview, find_runs, survey
+from localsmooth.sampling.part import OtherPartsMissingError, Part
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
@@ -31,15 +35,20 @@ __all__ = [
     "DirectoryStore",
     "Executor",
     "FaultyPredictionError",
+    "FileStore",
     "ItemTally",
+    "Joined",
     "LabelCounts",
     "MemoryStore",
     "MergedCounts",
     "NoProgress",
+    "OtherPartsMissingError",
+    "Part",
     "Predictions",
     "Problem",
     "RichProgress",
     "RunConfiguration",
+    "RunOverview",
     "SamplingOptions",
     "SamplingPlan",
     "SamplingProgress",
@@ -57,5 +66,9 @@ __all__ = [
     "default_executor",
     "default_progress",
     "describe_run",
+    "find_runs",
+    "join",
+    "open_store",
     "sample",
+    "survey",
 ]

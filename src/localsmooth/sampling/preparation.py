@@ -20,10 +20,12 @@ from localsmooth.sampling.region import Region
 from localsmooth.sampling.store import Store, StoreError
 
 __all__ = [
+    "PREDICTIONS",
     "calibrate_run",
     "compare_predictions",
     "keep_calibration",
     "recall_calibration",
+    "require_like_predictions",
     "try_batch",
     "try_model",
 ]
@@ -32,7 +34,8 @@ _TRIAL_STREAM = 2  # beside the two stages, so that no sample of a trial is ever
 _TRIAL_SAMPLES = 5
 
 _CALIBRATION = "calibration"
-_PREDICTIONS = "trial-predictions"
+PREDICTIONS = "trial-predictions"
+"""Array with the labels of a few samples that are the same in every run."""
 _PREDICTION_STREAM = 3
 _PLACES = 4  # output groups whose predictions are kept
 _FEWEST_SAMPLES, _MOST_SAMPLES = 2, 8
@@ -107,14 +110,24 @@ def compare_predictions(problem: Problem, store: Store, *, keep: bool) -> None:
     StoreError
         If more than one in a hundred labels differ from those that are kept.
     """
-    known = _PREDICTIONS in store.array_names()
+    known = PREDICTIONS in store.array_names()
     if not known and not keep:
         return
     labels = _trial_labels(problem)
     if not known:
-        store.put_array(_PREDICTIONS, labels)
+        store.put_array(PREDICTIONS, labels)
         return
-    kept = store.get_array(_PREDICTIONS)
+    require_like_predictions(store.get_array(PREDICTIONS), labels)
+
+
+def require_like_predictions(kept: np.ndarray, labels: np.ndarray) -> None:
+    """Refuse labels that differ from those of the same samples that another run kept.
+
+    Raises
+    ------
+    StoreError
+        If more than one in a hundred differ.
+    """
     differing = float((kept != labels).mean()) if kept.shape == labels.shape else 1.0
     if not differing <= _DIFFERING:
         raise StoreError(

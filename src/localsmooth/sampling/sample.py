@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,6 +18,8 @@ from localsmooth.sampling.engine import ChunkWorker, Problem, Task
 from localsmooth.sampling.executor import Executor
 from localsmooth.sampling.group_progress import GroupProgress
 from localsmooth.sampling.options import SamplingOptions
+from localsmooth.sampling.overview import OUTPUT_GROUPS
+from localsmooth.sampling.part import OtherPartsMissingError, Part
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.preparation import (
     calibrate_run,
@@ -48,6 +50,7 @@ def sample(
     options: SamplingOptions | None = None,
     executor: Executor | None = None,
     progress: SamplingProgress | None = None,
+    part: Part | None = None,
 ) -> list[ItemTally]:
     """Draw what is still missing of a plan, and return the tallies of every item.
 
@@ -75,6 +78,8 @@ def sample(
         Where chunks run; by default in this process, on every core where the model allows that.
     progress
         Told how far it has come; nobody by default.
+    part
+        Draw this share of the output groups only; everything by default.
 
     Returns
     -------
@@ -89,6 +94,8 @@ def sample(
         If the store belongs to another configuration, or something in it cannot be used.
     FaultyPredictionError
         If the model returns scores that are not finite.
+    OtherPartsMissingError
+        If a part was asked for, all of it is in the store, and something else is still missing.
     """
     options = SamplingOptions() if options is None else options
     store = MemoryStore() if store is None else store
@@ -98,8 +105,10 @@ def sample(
         require_votes_only(counters)
         plan.stop.require_fit([layout.outputs.count for layout in layouts])
     store.begin(describe_run(model, prepared, layouts, noise, plan, counters))
+    if OUTPUT_GROUPS not in store.array_names():
+        store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))
     problem = Problem(model, prepared, layouts, noise, plan.seed, counters)
-    schedule = _Schedule(problem, plan, store)
+    schedule = _Schedule(problem, plan, store, part)
     with NoProgress() if progress is None else progress as told:
         if schedule.missing:
             _say_precision(model, told)
@@ -122,6 +131,11 @@ def sample(
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(problem, calibration.batch_size)
             _work_off(schedule, worker, executor, told)
+    if schedule.elsewhere:
+        raise OtherPartsMissingError(
+            f"this part is finished; {schedule.elsewhere} samples at most are missing of the others. Join the parts "
+            "with localsmooth merge, then certify without a part"
+        )
     return collect_tallies(store, layouts, counters, keep_candidate_counts=options.keep_candidate_counts, plan=plan)
 
 
@@ -170,13 +184,12 @@ def _say_precision(model: Model, told: SamplingProgress) -> None:
 class _Schedule:
     """Which chunks are missing, and which of them can be drawn now: a bound chunk waits for its candidates."""
 
-    def __init__(self, problem: Problem, plan: SamplingPlan, store: Store) -> None:
+    def __init__(self, problem: Problem, plan: SamplingPlan, store: Store, part: Part | None) -> None:
         self._problem = problem
         self._plan = plan
         self.store = store
         self._finished = store.finished()
         groups = [(i, g) for i, layout in enumerate(problem.layouts) for g in range(layout.outputs.count)]
-        self.total = len(groups) * (plan.n_candidate + plan.n_bound)
         present = {
             chunk.key: chunk.size
             for item, group in groups
@@ -186,11 +199,15 @@ class _Schedule:
         for key, kept in self._finished.items():
             if kept.n != kept.size or present.get(key) != kept.size:
                 raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")
-        self.missing = self.total - sum(kept.n for kept in self._finished.values())
-        if plan.stop is not None:
-            begun = {key[:2] for key in self._finished if key[2] == Stage.BOUND.value}
-            self.missing -= sum(self._progress(*place).skipped for place in sorted(begun))
-        self._groups = deque(groups)
+        self._drawn: Counter[tuple[int, int]] = Counter()
+        for key, kept in self._finished.items():
+            self._drawn[key[:2]] += kept.n
+        self._begun = {key[:2] for key in self._finished if key[2] == Stage.BOUND.value}
+        own = [place for number, place in enumerate(groups) if part is None or part.holds(number)]
+        self.total = len(own) * (plan.n_candidate + plan.n_bound)
+        self.missing = sum(self._missing(*place) for place in own)
+        self.elsewhere = sum(self._missing(*place) for place in groups) - self.missing
+        self._groups = deque(own)
         self._candidates: deque[Chunk] = deque()
         self._ready: deque[Task] = deque()
         self._waiting: dict[tuple[int, int], int] = {}
@@ -237,6 +254,13 @@ class _Schedule:
         elif not progress.in_flight and progress.to_draw:
             self._ready.append(Task(progress.draw(), chosen))
         return sum(taken.n for taken in kept) + progress.skipped
+
+    def _missing(self, item: int, group: int) -> int:
+        """Samples of an output group that are neither there nor known to be superfluous."""
+        missing = self._plan.n_candidate + self._plan.n_bound - self._drawn[item, group]
+        if self._plan.stop is None or (item, group) not in self._begun:
+            return missing
+        return missing - self._progress(item, group).skipped
 
     def _progress(self, item: int, group: int) -> GroupProgress:
         chunks = list(self._plan.chunks(item, group, Stage.BOUND))

@@ -1,0 +1,90 @@
+"""`localsmooth runs`: which runs there are, how far they have come and what they have cost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.sampling import DirectoryStore, RunOverview, StoreError, find_runs, open_store, survey
+
+__all__ = ["runs"]
+
+_MISSING_SHOWN = 5
+
+
+def runs(
+    place: Annotated[str, typer.Argument(help="Folder with runs, a run, or an address.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List stored runs with their progress, cost and what is missing; every chunk is read and checked."""
+    if "://" in place:
+        found = [survey(open_store(place, read_only=True))]
+        unreadable: dict[str, str] = {}
+    else:
+        found, unreadable = _survey_folder(Path(place))
+    if not found and not unreadable:
+        raise InvalidInputError("PLACE", f"{place} holds no run", "Name a folder that certify --out wrote to")
+    if as_json:
+        listed: list[dict[str, Any]] = [
+            asdict(replace(run, missing={})) | {"missing": [[*where, n] for where, n in run.missing.items()]}
+            for run in found
+        ]
+        typer.echo(json.dumps(listed + [{"place": where, "error": text} for where, text in unreadable.items()]))
+        return
+    console = Console()
+    console.print(_table(found))
+    for run in found:
+        for line in _remarks(run):
+            console.print(line, highlight=False, markup=False)
+    for text in unreadable.values():
+        console.print(text, highlight=False, markup=False)
+
+
+def _survey_folder(folder: Path) -> tuple[list[RunOverview], dict[str, str]]:
+    found: list[RunOverview] = []
+    unreadable: dict[str, str] = {}
+    for path in find_runs(folder):
+        try:
+            found.append(survey(DirectoryStore(path, read_only=True)))
+        except StoreError as error:
+            unreadable[str(path)] = str(error)
+    return found, unreadable
+
+
+def _table(found: list[RunOverview]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "noise", "device"):
+        table.add_column(name, overflow="fold")
+    for name in ("items", "samples", "done", "hours"):
+        table.add_column(name, justify="right")
+    for run in found:
+        most = "≤ " if run.stops_early else ""
+        planned = "?" if run.planned is None else f"{most}{run.planned:,}"
+        done = "?" if run.share is None else f"{most and '≥ '}{run.share:.1%}"
+        devices = ", ".join(run.devices) or "–"
+        samples = f"{run.counted:,} of {planned}"
+        table.add_row(run.place, run.noise, devices, str(run.items), samples, done, f"{run.seconds / 3600:.3g}")
+    return table
+
+
+def _remarks(run: RunOverview) -> list[str]:
+    lines = list(run.damaged)
+    if run.missing:
+        shown = [
+            f"item {item}, output group {group}: {samples:,} of the {stage} stage"
+            for (item, group, stage), samples in list(run.missing.items())[:_MISSING_SHOWN]
+        ]
+        more = len(run.missing) - len(shown)
+        word = "may be missing (groups can stop early)" if run.stops_early else "missing"
+        lines.append(f"{run.place}: {word}: " + "; ".join(shown) + (f"; and {more} more" if more else ""))
+    if len(run.versions) > 1:
+        lines.append(f"{run.place}: drawn with torch {', '.join(run.versions)}")
+    return lines

@@ -1,0 +1,155 @@
+"""Places that hold named files: a directory of this machine here, any other address in its own module."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from localsmooth.sampling.store import StoreError
+
+__all__ = ["Files", "LocalFiles"]
+
+
+class Files(ABC):
+    """Named files; names are relative, with forward slashes, and made by this program only."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """What to call the place in messages."""
+
+    def where(self, name: str) -> str:
+        """What to call one file in messages."""
+        return f"{self.place.rstrip('/')}/{name}"
+
+    @abstractmethod
+    def names(self, folder: str) -> list[str]:
+        """Names of all files below a folder, sorted; none where there is no such folder."""
+
+    @abstractmethod
+    def size(self, name: str) -> int | None:
+        """Number of bytes of a file; None if there is none of that name."""
+
+    @abstractmethod
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """Bytes of a file, or its first `most` bytes."""
+
+    @abstractmethod
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file so that others see it whole or not at all, replacing an earlier one.
+
+        Raises
+        ------
+        StoreError
+            If that is not possible, or the place was opened for reading or is closed.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let others write."""
+
+
+class LocalFiles(Files):
+    """A directory. Files are written under another name, flushed to the disk, then renamed.
+
+    Parameters
+    ----------
+    path
+        The directory; made if it does not exist, unless read-only.
+    read_only
+        Do not claim the directory. Otherwise one process at a time may have it.
+    leftovers
+        Patterns of what an interrupted writer leaves behind and may be deleted.
+
+    Raises
+    ------
+    StoreError
+        If another process has claimed the directory, or it cannot be made.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool, leftovers: tuple[str, ...] = ()) -> None:
+        self.path = path
+        self._lock: FileLock | None = None
+        self._leftovers = leftovers
+        if read_only:
+            return
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be a run directory ({error.strerror}); name another folder") from None
+        self._lock = FileLock(path / "lock", timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise StoreError(
+                f"another process is writing to {path}; wait for it to end, or use another run directory"
+            ) from None
+
+    @property
+    def place(self) -> str:
+        """The directory's path."""
+        return str(self.path)
+
+    def names(self, folder: str) -> list[str]:
+        """Names of all files below a folder, sorted."""
+        found = (path for path in (self.path / folder).rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.path).as_posix() for path in found)
+
+    def size(self, name: str) -> int | None:
+        """Number of bytes of a file; None if there is none."""
+        path = self.path / name
+        return path.stat().st_size if path.is_file() else None
+
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """Bytes of a file, or its first ones."""
+        with (self.path / name).open("rb") as file:
+            return file.read() if most is None else file.read(most)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file and make it durable."""
+        if self._lock is None:
+            raise StoreError(f"{self.path} was opened for reading, or closed")
+        target = self.path / name
+        partial = target.with_name(target.name + ".partial")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, target)
+            _flush_directory(target.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise StoreError(
+                f"{target} cannot be written ({error.strerror or error}). Nothing that was finished is lost: free "
+                "some space, or restore access, and start the run again"
+            ) from error
+
+    def remove_leftovers(self) -> None:
+        """Delete what an interrupted writer left behind, and nothing else."""
+        for pattern in self._leftovers:
+            for leftover in self.path.glob(pattern):
+                if leftover.is_file():
+                    leftover.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let other processes write to the directory."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _flush_directory(path: Path) -> None:
+    """Make a rename durable; systems that cannot open directories do without."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

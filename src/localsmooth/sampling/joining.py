@@ -1,0 +1,98 @@
+"""Join the chunks of one run that were drawn in several places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.sampling.file_store import FileStore
+from localsmooth.sampling.preparation import PREDICTIONS, require_like_predictions
+from localsmooth.sampling.record import ChunkRecord
+from localsmooth.sampling.store import StoreError, require_same
+
+__all__ = ["Joined", "join"]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What joining did.
+
+    Parameters
+    ----------
+    added
+        Chunks that were copied.
+    known
+        Chunks that were there already, with the same counts.
+    """
+
+    added: int
+    known: int
+
+
+def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
+    """Copy into one store the chunks that it lacks and others of the same run have.
+
+    Everything is checked before anything is written.
+
+    Parameters
+    ----------
+    into
+        Receives the chunks; may be empty.
+    others
+        Stores of runs with the same configuration, seed included.
+
+    Raises
+    ------
+    StoreError
+        If a store belongs to another configuration (another seed, say), was drawn with a model that predicts
+        differently, holds a damaged chunk, or holds a chunk with other counts than another store has for it.
+    InvalidInputError
+        If there is nothing to join.
+    """
+    if not others:
+        raise InvalidInputError("runs", "there is nothing to join", "Pass at least two runs")
+    configuration = into.configuration or others[0].configuration
+    known = 0
+    counted: dict[tuple[int, int, int, int], FileStore] = {}
+    labels: np.ndarray | None = None
+    for store in (into, *others):
+        if store.configuration is None:
+            if store is into:
+                continue
+            raise StoreError(f"{store.files.place} holds no run")
+        assert configuration is not None
+        require_same(configuration, store.configuration, into.files.place)
+        if PREDICTIONS in store.array_names():
+            own = store.get_array(PREDICTIONS)
+            labels = own if labels is None else labels
+            require_like_predictions(labels, own)
+        for record in store.records():
+            first = counted.setdefault(record.chunk.key, store)
+            if first is not store:
+                _require_same_counts(first, store, record)
+                known += 1
+    if configuration is None:
+        raise StoreError(f"{into.files.place} and the others hold no run")
+    into.begin(configuration)
+    added = 0
+    for store in others:
+        for name in set(store.array_names()) & {PREDICTIONS, "calibration", "output-groups"} - set(into.array_names()):
+            into.put_array(name, store.get_array(name))
+        added += sum(into.commit(record) for record in store.records())
+    return Joined(added, known)
+
+
+def _require_same_counts(first: FileStore, second: FileStore, record: ChunkRecord) -> None:
+    other = first.chunk(record.chunk.key)
+    if other is None or (other.n, other.chosen, other.counts.keys()) != (record.n, record.chosen, record.counts.keys()):
+        same = False
+    else:
+        same = all(np.array_equal(other.counts[name], array) for name, array in record.counts.items())
+    if not same:
+        raise StoreError(
+            f"{first.files.place} and {second.files.place} both hold chunk {record.chunk.key}, with different counts: "
+            "machines of different kinds drew it. Delete its file in one of them, with the later chunks of its group"
+        )

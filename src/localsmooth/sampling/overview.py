@@ -1,0 +1,148 @@
+"""How far stored runs have come, and what they have cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localsmooth.sampling.file_store import FileStore
+from localsmooth.sampling.plan import Stage
+from localsmooth.sampling.store import StoreError
+
+__all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "survey"]
+
+OUTPUT_GROUPS = "output-groups"
+"""Array with the number of output groups of every item."""
+
+_DEPTH = 3
+
+
+@dataclass(frozen=True)
+class RunOverview:
+    """What a store says about its run.
+
+    Parameters
+    ----------
+    place
+        Where it is.
+    noise
+        Name of the smoothing distribution.
+    items
+        Number of items.
+    counted
+        Samples in the store.
+    planned
+        Samples of the whole run (with early stopping the most there can be); None if the run was made before the
+        number of output groups was kept.
+    stops_early
+        Whether groups may do with fewer samples than planned.
+    missing
+        Missing samples by (item, output group, stage), where there are any.
+    seconds
+        Time that the samples took, over all workers.
+    devices
+        Devices and precisions that drew chunks, with their numbers of chunks.
+    versions
+        Versions of torch that drew chunks.
+    damaged
+        Messages about files that cannot be used.
+    """
+
+    place: str
+    noise: str
+    items: int
+    counted: int
+    planned: int | None
+    stops_early: bool
+    missing: Mapping[tuple[int, int, str], int]
+    seconds: float
+    devices: Mapping[str, int]
+    versions: Mapping[str, int]
+    damaged: tuple[str, ...]
+
+    @property
+    def share(self) -> float | None:
+        """Share of the planned samples that are there."""
+        return None if not self.planned else self.counted / self.planned
+
+
+def survey(store: FileStore) -> RunOverview:
+    """Read and check every chunk of a store; damaged ones are listed and not counted.
+
+    Raises
+    ------
+    StoreError
+        If the store holds no run.
+    """
+    if store.configuration is None:
+        raise StoreError(f"{store.files.place} holds no run")
+    content: Any = store.configuration.content
+    damaged: list[str] = []
+    counted: Counter[tuple[int, int, int]] = Counter()
+    devices: Counter[str] = Counter()
+    versions: Counter[str] = Counter()
+    seconds = 0.0
+    for name in store.files.names("chunks"):
+        try:
+            record = store.read_chunk(name)
+        except StoreError as error:
+            damaged.append(str(error))
+            continue
+        counted[record.chunk.key[:3]] += record.n
+        made = record.provenance
+        devices[f"{made.get('device_name', '?')} ({made.get('device', '?')}), {made.get('precision', '?')}"] += 1
+        versions[str(made.get("torch", "?"))] += 1
+        spent = made.get("seconds")
+        seconds += spent if isinstance(spent, float) else 0.0
+    plan: Any = content.get("plan", {})
+    missing, planned = _missing(store, plan, counted)
+    return RunOverview(
+        place=store.files.place,
+        noise=str(content.get("noise", {}).get("distribution", "?")),
+        items=len(content.get("items", ())),
+        counted=sum(counted.values()),
+        planned=planned,
+        stops_early="stop" in plan,
+        missing=missing,
+        seconds=seconds,
+        devices=dict(devices),
+        versions=dict(versions),
+        damaged=tuple(damaged),
+    )
+
+
+def _missing(
+    store: FileStore, plan: Any, counted: Counter[tuple[int, int, int]]
+) -> tuple[dict[tuple[int, int, str], int], int | None]:
+    if OUTPUT_GROUPS not in store.array_names():
+        return {}, None
+    wanted = {Stage.CANDIDATE: int(plan["n_candidate"]), Stage.BOUND: int(plan["n_bound"])}
+    missing: dict[tuple[int, int, str], int] = {}
+    planned = 0
+    for item, groups in enumerate(store.get_array(OUTPUT_GROUPS).tolist()):
+        for group in range(groups):
+            for stage, samples in wanted.items():
+                planned += samples
+                absent = samples - counted[item, group, stage.value]
+                if absent > 0:
+                    missing[item, group, stage.name.lower()] = absent
+    return missing, planned
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """Run directories in a folder, itself included, down to three levels.
+
+    Raises
+    ------
+    StoreError
+        If there is no such folder.
+    """
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is no folder")
+    found = {folder} if (folder / "manifest.json").is_file() else set[Path]()
+    for depth in range(1, _DEPTH + 1):
+        found |= {path.parent for path in folder.glob("*/" * depth + "manifest.json")}
+    return sorted(found)
