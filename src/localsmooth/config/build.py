@@ -38,6 +38,7 @@ from localsmooth.config.certificate import (
     PaperHolmSection,
 )
 from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.known import CityscapesSection, PascalVocSection, SegmentationModelSection
 from localsmooth.config.schema import (
     AnyNoise,
     ArraysSection,
@@ -54,7 +55,16 @@ from localsmooth.config.schema import (
     TorchModelSection,
     UniformSection,
 )
-from localsmooth.datasets import Item, ItemSet, load_arrays, load_pictures
+from localsmooth.datasets import (
+    Cityscapes,
+    CityscapesSplit,
+    Item,
+    ItemSet,
+    PascalVoc,
+    VocSplit,
+    load_arrays,
+    load_pictures,
+)
 from localsmooth.datasets.arrays import load_array
 from localsmooth.layout import (
     GridLayout,
@@ -66,6 +76,7 @@ from localsmooth.layout import (
     linear_in_variance,
 )
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
+from localsmooth.models.segmentation import segmentation_network
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
@@ -126,7 +137,9 @@ def _load_weights(module: nn.Module, path: Path) -> None:
         raise ConfigurationError(f"model.checkpoint: {path} does not hold weights of this module: {error}") from error
 
 
-def _normalise(section: TorchModelSection | OnnxModelSection) -> tuple[list[float], list[float]] | None:
+def _normalise(
+    section: TorchModelSection | OnnxModelSection | SegmentationModelSection,
+) -> tuple[list[float], list[float]] | None:
     if section.mean is None and section.std is None:
         return None
     if section.mean is None or section.std is None or len(section.mean) != len(section.std):
@@ -156,6 +169,23 @@ def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model
     )
 
 
+def _segmentation_model(section: SegmentationModelSection, sampling: SamplingSection) -> Model:
+    module = segmentation_network(
+        section.architecture, encoder=section.encoder, classes=section.classes, channels=section.channels
+    )
+    _load_weights(module, section.checkpoint)
+    return TorchModel(
+        module,
+        bounds=section.bounds,
+        classes=section.classes,
+        normalise=_normalise(section),
+        pad_multiple=section.pad_multiple,
+        device=section.device,
+        precision=_PRECISIONS[sampling.precision],
+        compile=sampling.compile,
+    )
+
+
 def build_model(configuration: Configuration) -> Model:
     """Make the base classifier; this imports and runs the user's own model code.
 
@@ -167,6 +197,8 @@ def build_model(configuration: Configuration) -> Model:
     section, sampling = configuration.model, configuration.sampling
     if isinstance(section, TorchModelSection):
         return _torch_model(section, sampling)
+    if isinstance(section, SegmentationModelSection):
+        return _segmentation_model(section, sampling)
     if isinstance(section, DigitScenesModelSection):
         return TorchModel(
             load_unet(),
@@ -230,6 +262,12 @@ def build_items(configuration: Configuration) -> ItemSet:
             class_names=section.class_names,
             ignore_label=section.ignore_label,
         )
+    if isinstance(section, PascalVocSection):
+        voc = PascalVoc(section.root, VocSplit(section.split), section.boundaries, scale=section.scale)
+        return voc.item_set(section.items)
+    if isinstance(section, CityscapesSection):
+        cityscapes = Cityscapes(section.root, CityscapesSplit(section.split), scale=section.scale)
+        return cityscapes.item_set(section.items)
     return _scenes(section)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal, no_type_check
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.section import Section
+from localsmooth.config.known import CityscapesSection, PascalVocSection, SegmentationModelSection
+from localsmooth.config.section import ExistingPath, Section
 
 __all__ = [
     "ArraysSection",
@@ -28,16 +28,6 @@ __all__ = [
 ]
 
 
-@no_type_check  # the annotation is a protocol that cannot be checked at run time
-def _resolve(path: Path, info: ValidationInfo) -> Path:
-    folder: Path = (info.context or {}).get("folder", Path())
-    resolved = path if path.is_absolute() else folder / path
-    if not resolved.exists():
-        raise ValueError(f"no such file: {resolved}")
-    return resolved
-
-
-ExistingPath = Annotated[Path, AfterValidator(_resolve)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 
@@ -281,9 +271,13 @@ class SamplingSection(Section):
 
 
 AnyModel = Annotated[
-    TorchModelSection | OnnxModelSection | CallableModelSection | DigitScenesModelSection, Field(discriminator="kind")
+    TorchModelSection | OnnxModelSection | CallableModelSection | DigitScenesModelSection | SegmentationModelSection,
+    Field(discriminator="kind"),
 ]
-AnyData = Annotated[ArraysSection | ImageFilesSection | DigitScenesSection, Field(discriminator="kind")]
+AnyData = Annotated[
+    ArraysSection | ImageFilesSection | DigitScenesSection | PascalVocSection | CityscapesSection,
+    Field(discriminator="kind"),
+]
 
 
 AnyNoise = Annotated[

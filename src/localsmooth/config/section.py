@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pathlib import Path
+from typing import Annotated, no_type_check
 
-__all__ = ["Section"]
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+
+__all__ = ["ExistingPath", "Section"]
 
 
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values do not change after validation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+@no_type_check  # the annotation is a protocol that cannot be checked at run time
+def _resolve(path: Path, info: ValidationInfo) -> Path:
+    folder: Path = (info.context or {}).get("folder", Path())
+    resolved = path if path.is_absolute() else folder / path
+    if not resolved.exists():
+        raise ValueError(f"no such file: {resolved}")
+    return resolved
+
+
+ExistingPath = Annotated[Path, AfterValidator(_resolve)]

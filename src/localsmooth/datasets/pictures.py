@@ -13,7 +13,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from localsmooth.datasets.items import Item, ItemSet
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["load_pictures"]
+__all__ = ["load_pictures", "read_classes", "read_pixels"]
 
 # Read as the numbers they hold; everything else (palettes, transparency, CMYK) as RGB.
 _NUMERIC_MODES = ("L", "RGB", "I", "F", "I;16", "I;16L", "I;16B")
@@ -38,7 +38,14 @@ def _open(path: Path, field: str) -> Image.Image:
         raise InvalidInputError(field, f"{path} cannot be read ({error})", "Replace or remove the file") from None
 
 
-def _pixels(path: Path, scale: float) -> Float[np.ndarray, "channels height width"]:
+def read_pixels(path: Path, scale: float) -> Float[np.ndarray, "channels height width"]:
+    """Read a picture, channels first, its values divided by a scale.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read.
+    """
     picture = ImageOps.exif_transpose(_open(path, "images"))
     if picture.mode not in _NUMERIC_MODES:
         picture = picture.convert("RGB")
@@ -46,7 +53,14 @@ def _pixels(path: Path, scale: float) -> Float[np.ndarray, "channels height widt
     return values[None] if values.ndim == 2 else np.ascontiguousarray(values.transpose(2, 0, 1))
 
 
-def _classes(path: Path) -> Int[np.ndarray, "height width"]:
+def read_classes(path: Path) -> Int[np.ndarray, "height width"]:
+    """Read the class numbers of a single-channel or palette picture.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read or holds no class numbers.
+    """
     picture = _open(path, "labels")
     values = np.asarray(picture)
     if values.ndim != 2 or not np.issubdtype(values.dtype, np.integer):
@@ -96,8 +110,8 @@ def load_pictures(
         path = inputs[index]
         if truth is not None and path.stem not in truth:
             raise InvalidInputError("labels", f"no label picture for {path.name}", "Give it one of the same stem")
-        label = None if truth is None else _classes(truth[path.stem])
-        made.append(Item(index, path.stem, _pixels(path, scale), label))
+        label = None if truth is None else read_classes(truth[path.stem])
+        made.append(Item(index, path.stem, read_pixels(path, scale), label))
     if {item.image.shape[0] for item in made} == {1, 3}:
         made = [replace(item, image=np.broadcast_to(item.image, (3, *item.image.shape[1:])).copy()) for item in made]
     return ItemSet(made, class_names, ignore_label)
