@@ -199,7 +199,7 @@ class Problem:
 def _numbers(field: str, values: Numbers, infinite: bool = False) -> Float[np.ndarray, "..."]:
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(field, "is not an array of numbers", "give a rectangular array") from error
     if not bool(np.all(array >= 0)):
         raise InvalidInputError(field, "holds a negative number or NaN", "give finite numbers ≥ 0")

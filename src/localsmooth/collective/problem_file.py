@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from localsmooth.archives import Archive
 from localsmooth.collective.answer import Answer
 from localsmooth.collective.problem import Problem
 from localsmooth.collective.threat import Caps, Integer, Rows
@@ -56,15 +57,12 @@ def read_problems(path: Path) -> ProblemFile:
     if not path.is_file():
         raise InvalidInputError("problem", f"{path} is not a file", "give a .json or .npz file")
     if path.suffix == ".npz":
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                content: Any = {name: archive[name] for name in archive.files}
-        except (ValueError, OSError) as error:
-            raise InvalidInputError("problem", f"{path} is not a readable NPZ file", "store plain arrays") from error
+        with Archive(path, "problem") as archive:
+            content: Any = {name: archive[name] for name in archive.names}
     elif path.suffix == ".json":
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInputError("problem", f"{path} is not valid JSON ({error})", "correct the file") from error
     else:
         raise InvalidInputError("problem", f"{path} has the ending {path.suffix!r}", "give a .json or .npz file")
@@ -107,7 +105,7 @@ def problem_from(entry: Any) -> Problem:
 def _array(field: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(field, "is not an array of numbers", "give a rectangular array") from error
 
 

@@ -222,7 +222,10 @@ class Caps(Threat):
         given = np.asarray(self.caps, dtype=object)
         if given.ndim not in (0, 1) or (given.ndim == 1 and len(given) != columns):
             raise InvalidInputError("caps", f"has shape {given.shape}", f"give one number, or {columns} of them")
-        values = np.array([math.inf if cap is None else float(cap) for cap in np.broadcast_to(given, columns)])
+        try:
+            values = np.array([math.inf if cap is None else float(cap) for cap in np.broadcast_to(given, columns)])
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInputError("caps", "are not numbers", "give caps ≥ 0, None for no cap") from None
         if not bool(np.all(values >= 0)):
             raise InvalidInputError("caps", "holds a negative number or NaN", "give caps ≥ 0, None for no cap")
         none = Constraints.none(columns)

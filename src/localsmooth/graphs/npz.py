@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import zipfile
-from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
+from localsmooth.archives import Archive
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
 
@@ -35,60 +33,37 @@ def load_npz(path: str | os.PathLike[str]) -> AttributedGraph:
     FileNotFoundError
         If there is no such file.
     """
-    place = os.fspath(path)
-    try:
-        archive = np.load(place, allow_pickle=False)
-    except (ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise InvalidInputError(
-            "path", f"{place} is not an .npz archive ({error})", "Pass an archive made by numpy.savez"
-        ) from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise InvalidInputError("path", f"{place} holds a single array", "Pass an archive made by numpy.savez")
-    with archive:
+    with Archive(path, "path") as archive:
         return graph_from_arrays(
-            _matrix(archive, "adj_matrix", place),
-            _matrix(archive, "attr_matrix", place),
-            _entry(archive, "labels", place),
+            _matrix(archive, "adj_matrix"),
+            _matrix(archive, "attr_matrix"),
+            archive["labels"],
             class_names=_names(archive, "class_names"),
             node_names=_names(archive, "node_names"),
             attribute_names=_names(archive, "attr_names"),
         )
 
 
-def _entry(archive: Any, key: str, place: str) -> np.ndarray:
-    if key not in archive.files:
-        found = ", ".join(sorted(archive.files)[:12])
-        raise InvalidInputError(
-            "path", f"{place} has no entry {key!r} (it has {found})", "Store the graph in flat-CSR form"
-        )
-    try:
-        return archive[key]
-    except ValueError as error:
-        raise InvalidInputError(
-            "path", f"entry {key!r} of {place} cannot be read as a plain array ({error})", "Store it without pickling"
-        ) from error
-
-
-def _matrix(archive: Any, name: str, place: str) -> sp.csr_array:
-    data, indices, indptr, shape = (_entry(archive, f"{name}.{part}", place) for part in _PARTS)
+def _matrix(archive: Archive, name: str) -> sp.csr_array:
+    data, indices, indptr, shape = (archive[f"{name}.{part}"] for part in _PARTS)
     try:
         if shape.shape != (2,):
             raise ValueError(f"the shape has {shape.size} entries")
         matrix = sp.csr_array((data, indices, indptr), shape=(int(shape[0]), int(shape[1])))
         matrix.check_format(full_check=True)
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidInputError(
-            "path", f"{name} of {place} is not a CSR matrix ({error})", "Store data, indices, indptr and shape"
+            "path", f"{name} of {archive.path} is not a CSR matrix ({error})", "Store data, indices, indptr and shape"
         ) from error
     return matrix
 
 
-def _names(archive: Any, key: str) -> tuple[str, ...]:
+def _names(archive: Archive, key: str) -> tuple[str, ...]:
     """Text arrays as tuples; names that are missing or pickled are left out, for nothing depends on them."""
-    if key not in archive.files:
+    if key not in archive.names:
         return ()
     try:
         values = archive[key]
-    except ValueError:
+    except InvalidInputError:
         return ()
     return tuple(str(value) for value in values) if values.ndim == 1 and values.dtype.kind in "US" else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +25,8 @@ from localsmooth.layout.partition import Partition
 
 __all__ = ["Grid", "GridLayout", "LayoutRecipe", "grid_layout"]
 
+_MOST_CELLS = 16384  # the level matrix has a number for each two of them
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -40,11 +43,17 @@ class Grid:
     def __post_init__(self) -> None:
         if not self.cells or any(c < 1 for c in self.cells):
             raise InvalidInputError("cells", f"got {self.cells}", "Pass at least one cell along every axis")
+        if self.count > _MOST_CELLS:
+            raise InvalidInputError(
+                "cells",
+                f"{self.count} cells, each with a level of its own for every other",
+                f"Use at most {_MOST_CELLS}",
+            )
 
     @property
     def count(self) -> int:
         """Number of cells."""
-        return int(np.prod(self.cells))
+        return math.prod(self.cells)
 
     def positions(self) -> Int[np.ndarray, "cells axes"]:
         """Integer coordinates of each cell, in the order of the group numbers."""

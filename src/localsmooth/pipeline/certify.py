@@ -289,7 +289,7 @@ def _number(field: str, value: object) -> float:
         if isinstance(value, str):
             raise TypeError
         return float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(field, f"got {value!r}", "Pass numbers") from None
 
 
@@ -297,7 +297,7 @@ def _plain(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
     """The configuration as JSON will give it back."""
     try:
         return json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError("configuration", f"it is not plain JSON ({error})", "Pass JSON values") from None
 
 

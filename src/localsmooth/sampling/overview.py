@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from localsmooth.sampling.file_store import FileStore
 from localsmooth.sampling.plan import Stage
 from localsmooth.sampling.store import StoreError
@@ -69,6 +71,28 @@ class RunOverview:
         return None if not self.planned else self.counted / self.planned
 
 
+class _Lenient(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class _Plan(_Lenient):
+    n_candidate: int
+    n_bound: int
+    stop: dict[str, Any] | None = None
+
+
+class _Noise(_Lenient):
+    distribution: str
+
+
+class _Facts(_Lenient):
+    """What is read of a run's configuration."""
+
+    plan: _Plan
+    noise: _Noise
+    items: list[dict[str, Any]]
+
+
 def survey(store: FileStore) -> RunOverview:
     """Read and check every chunk of a store; damaged ones are listed and not counted.
 
@@ -79,7 +103,7 @@ def survey(store: FileStore) -> RunOverview:
     """
     if store.configuration is None:
         raise StoreError(f"{store.files.place} holds no run")
-    content: Any = store.configuration.content
+    content = store.configuration.content
     damaged: list[str] = []
     counted: Counter[tuple[int, int, int]] = Counter()
     devices: Counter[str] = Counter()
@@ -97,15 +121,19 @@ def survey(store: FileStore) -> RunOverview:
         versions[str(made.get("torch", "?"))] += 1
         spent = made.get("seconds")
         seconds += spent if isinstance(spent, float) else 0.0
-    plan: Any = content.get("plan", {})
-    missing, planned = _missing(store, plan, counted)
+    try:
+        facts = _Facts.model_validate(content)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise StoreError(f"{store.files.place}: the configuration in it is damaged at {where}") from None
+    missing, planned = _missing(store, facts.plan, counted)
     return RunOverview(
         place=store.files.place,
-        noise=str(content.get("noise", {}).get("distribution", "?")),
-        items=len(content.get("items", ())),
+        noise=facts.noise.distribution,
+        items=len(facts.items),
         counted=sum(counted.values()),
         planned=planned,
-        stops_early="stop" in plan,
+        stops_early=facts.plan.stop is not None,
         missing=missing,
         seconds=seconds,
         devices=dict(devices),
@@ -115,11 +143,11 @@ def survey(store: FileStore) -> RunOverview:
 
 
 def _missing(
-    store: FileStore, plan: Any, counted: Counter[tuple[int, int, int]]
+    store: FileStore, plan: _Plan, counted: Counter[tuple[int, int, int]]
 ) -> tuple[dict[tuple[int, int, str], int], int | None]:
     if OUTPUT_GROUPS not in store.array_names():
         return {}, None
-    wanted = {Stage.CANDIDATE: int(plan["n_candidate"]), Stage.BOUND: int(plan["n_bound"])}
+    wanted = {Stage.CANDIDATE: plan.n_candidate, Stage.BOUND: plan.n_bound}
     missing: dict[tuple[int, int, str], int] = {}
     planned = 0
     for item, groups in enumerate(store.get_array(OUTPUT_GROUPS).tolist()):
