@@ -33,6 +33,7 @@ from localsmooth.models import Model, check_item, check_model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
+from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
@@ -70,6 +71,7 @@ def certify(
     simultaneous: Simultaneous | None = None,
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
+    method: ItemMethod | None = None,
     class_names: Sequence[str] | None = None,
     ignore_label: int | None = None,
     out: Path | str | None = None,
@@ -110,6 +112,8 @@ def certify(
         Bound on scores, for certificates that need them; empirical Bernstein by default.
     threat
         What the adversary may do with a budget; by default perturbations in the norm of the noise.
+    method
+        A baseline of `localsmooth.baselines`, in place of the collective problem over base certificates.
     class_names, ignore_label
         As in `ItemSet`.
     out
@@ -157,6 +161,7 @@ def certify(
         noise=noise,
         plan=plan,
         settings=settings,
+        method=method,
         out=out,
         name=name,
         units=units,
@@ -175,6 +180,7 @@ def run_certification(
     plan: SamplingPlan,
     settings: CertificationSettings,
     scores: ScoreCounting | None = None,
+    method: ItemMethod | None = None,
     out: Path | str | None = None,
     name: str = "localized",
     units: str | None = None,
@@ -192,7 +198,11 @@ def run_certification(
         What to prove.
     scores
         How scores are counted; by default only where the settings need them, and as little as they need.
+    method
+        How to prove it, if not by the collective problem over base certificates.
     """
+    if method is not None:
+        settings = method.adjust(settings)
     options = SamplingOptions() if options is None else options
     kept_configuration = _plain(configuration)
     if scores is None and settings.needs_scores:
@@ -204,6 +214,8 @@ def run_certification(
     names = _class_names(items, model.classes)
     for made in layouts:
         noise.validate(made.levels)
+        if method is not None:
+            method.require(made, noise)
         if not settings.needs_scores and plan.stop is None:
             require_certifiable(plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous)
     plan = with_goals(plan, layouts, noise, settings)
@@ -258,7 +270,7 @@ def run_certification(
         )
         if out is not None:
             save_record(record, Path(out))
-        result = assemble(sampled, noise, record, settings)
+        result = assemble(sampled, noise, record, settings, method)
         if out is not None:
             save(result, Path(out) / "result.nc")
     return result
