@@ -22,6 +22,7 @@ from localsmooth.config.build import (
     build_scores,
     build_settings,
 )
+from localsmooth.config.methods import build_method
 from localsmooth.pipeline.certify import run_certification
 from localsmooth.sampling import RichProgress
 
@@ -39,6 +40,7 @@ def run_configuration(configuration: Configuration, out: Path, console: Console)
             plan=build_plan(configuration),
             settings=build_settings(configuration.certificate, configuration.noise),
             scores=build_scores(configuration),
+            method=build_method(configuration.certificate),
             out=out,
             name=configuration.name,
             configuration=configuration.model_dump(mode="json"),

@@ -33,7 +33,7 @@ from localsmooth.models import Model, check_item, check_model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
-from localsmooth.pipeline.method import ItemMethod
+from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
@@ -222,16 +222,14 @@ def run_certification(
     sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
-        tallies = sample(
-            model,
-            [item.image for item in items],
-            layouts,
-            noise,
-            plan,
-            store,
-            options=options,
-            progress=default_progress() if progress is None else progress,
+        told = default_progress() if progress is None else progress
+        images = [item.image for item in items]
+        drawn = (
+            None if method is None else method.draw(model, images, layouts, noise, plan, store, settings, options, told)
         )
+        if drawn is None:
+            tallies = sample(model, images, layouts, noise, plan, store, options=options, progress=told)
+            drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
         chunks = store.finished().values()
         sampled = [
             SampledItem(
@@ -240,9 +238,10 @@ def run_certification(
                 item.label,
                 ignored_outputs(item.label, items.ignore_label),
                 made,
-                _output_votes(tally, scores, sequence),
+                of_item.votes,
+                of_item.further,
             )
-            for item, made, tally in zip(items, layouts, tallies, strict=True)
+            for item, made, of_item in zip(items, layouts, drawn, strict=True)
         ]
         record = RunRecord(
             method=name,
@@ -267,6 +266,7 @@ def run_certification(
             bound_names=list(settings.bounds),
             configuration=kept_configuration,
             sequence=sequence,
+            further=tuple(drawn[0].further),
         )
         if out is not None:
             save_record(record, Path(out))

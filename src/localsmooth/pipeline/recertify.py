@@ -75,9 +75,7 @@ def recertify(
     return recertify_with(folder, settings, method)
 
 
-def recertify_with(
-    run: Path | str, settings: CertificationSettings, method: ItemMethod | None = None
-) -> xr.Dataset:
+def recertify_with(run: Path | str, settings: CertificationSettings, method: ItemMethod | None = None) -> xr.Dataset:
     """Do what `recertify` does, with settings made elsewhere."""
     folder = Path(run)
     record = load_record(folder)
