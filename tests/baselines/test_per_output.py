@@ -46,7 +46,10 @@ def test_cohen_counts_textbook_radii() -> None:
     q = beta.ppf(ALPHA / votes.size, votes, N - votes + 1)
     radius = np.where(q > 0.5, SIGMA * norm.ppf(q), 0)
     np.testing.assert_allclose(result["radius"].values[0], radius, rtol=1e-5)
-    for target, mask in (("ratio", radius > 0), ("accuracy", (radius > 0) & (result["candidate"] == result["label"])[0])):
+    for target, mask in (
+        ("ratio", radius > 0),
+        ("accuracy", (radius > 0) & (result["candidate"] == result["label"])[0]),
+    ):
         wanted = [(radius[np.asarray(mask)] > budget).sum() for budget in BUDGETS]
         np.testing.assert_array_equal(result["certified"].sel(target=target, bound="naive").values[0], wanted)
     assert result["certified"].values[0, 0, 0, 0] > 10
@@ -54,8 +57,8 @@ def test_cohen_counts_textbook_radii() -> None:
 
 def test_a_grid_of_one_cell_is_the_counted_form(tmp_path: Path) -> None:
     """Under isotropic noise every collective bound, the exact one included, is SegCertify's counted form."""
-    grid = run(bounds=COLLECTIVE_BOUNDS, out=tmp_path / "run")
-    counted = recertify(tmp_path / "run", method=Cohen(), budgets=BUDGETS.tolist())
+    grid = run(bounds=COLLECTIVE_BOUNDS, budgets=BUDGETS[::4], out=tmp_path / "run")
+    counted = recertify(tmp_path / "run", method=Cohen())
     for target in ("ratio", "accuracy"):
         for bound in COLLECTIVE_BOUNDS:
             np.testing.assert_array_equal(
@@ -67,8 +70,8 @@ def test_a_grid_of_one_cell_is_the_counted_form(tmp_path: Path) -> None:
 
 
 def test_localized_collective_bounds_are_never_below_the_baseline_at_the_smallest_level(tmp_path: Path) -> None:
-    run(GridLayout((2, 3), SIGMA, 3 * SIGMA), bounds=COLLECTIVE_BOUNDS, out=tmp_path / "run")
-    result = recertify(tmp_path / "run", bounds=COLLECTIVE_BOUNDS)
+    run(GridLayout((2, 3), SIGMA, 3 * SIGMA), out=tmp_path / "run")
+    result = recertify(tmp_path / "run", bounds=COLLECTIVE_BOUNDS, budgets=[0.1, 0.3, 0.6])
     naive = result["certified"].sel(bound="naive").values
     for bound in ("lp", "envelope", "exact"):
         assert (result["certified"].sel(bound=bound).values >= naive).all()
@@ -129,7 +132,7 @@ def test_cells_of_one_level_are_isotropic_too() -> None:
 def test_claims_about_known_probabilities_fail_no_more_often_than_alpha(method: Cohen | SegCertify) -> None:
     """The true radius of a threshold classifier is its distance to the threshold; α is large so that misses show."""
     thresholds = np.tile(SIGMA * np.array([0.1, norm.ppf(0.7), 1.2]), (4, 2))
-    trials, misses, alpha = 200, 0, 0.2
+    trials, misses, alpha = 100, 0, 0.2
     truth = norm.cdf(thresholds / SIGMA)
     for seed in range(trials):
         result = certify(
@@ -145,7 +148,7 @@ def test_claims_about_known_probabilities_fail_no_more_often_than_alpha(method: 
         )
         q = result["lower_probability"].values[0]
         chance = np.where(result["candidate"].values[0] == 0, truth, 1 - truth)
-        wrong = (result["prediction"].values[0] != ABSTAIN) & (q > chance)
+        wrong = (result["prediction"].values[0] != ABSTAIN) & (q > chance - 1e-9)
         misses += bool(wrong.any())
     assert misses <= binom.ppf(0.9999, trials, alpha)
     assert misses > 0, "the level is so loose that the test could not fail"

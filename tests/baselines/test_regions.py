@@ -40,7 +40,9 @@ def exact_threshold(addition: float, deletion: float, additions: int, deletions:
     return total
 
 
-@pytest.mark.parametrize(("addition", "deletion"), [(0.0625, 0.5), (0.25, 0.25), (0.5, 0.75), (0.9375, 0.5), (2**-9, 0.75)])
+@pytest.mark.parametrize(
+    ("addition", "deletion"), [(0.0625, 0.5), (0.25, 0.25), (0.5, 0.75), (0.9375, 0.5), (2**-9, 0.75)]
+)
 def test_regions_equal_enumeration(addition: float, deletion: float) -> None:
     for additions, deletions in itertools.product(range(4), range(5)):
         truth = exact_threshold(addition, deletion, additions, deletions)
@@ -54,7 +56,10 @@ def test_regions_equal_the_general_code(plus: int, minus: int, additions: int, d
     addition, deletion = plus / 2**10, minus / 2**10
     found = region_law(addition, deletion, additions, deletions).smallest_robust_probability()
     general = smallest_robust_probability(
-        np.array([addition, 1 - deletion]), np.array([1 - deletion, addition]), np.array([additions, deletions]), 1 << 14
+        np.array([addition, 1 - deletion]),
+        np.array([1 - deletion, addition]),
+        np.array([additions, deletions]),
+        1 << 14,
     )
     assert found == pytest.approx(general, abs=1e-8)
 
