@@ -59,7 +59,7 @@ def run(x: float = 0.0, seed: int = 0, steps: np.ndarray = STEPS, **changes: obj
         "alpha": 0.1,
         "budgets": [0.0, 0.05, 0.1, 0.2, 0.4, 3.0],
         "method": CentreSmoothing(),
-        "options": SamplingOptions(batch_size=200, check_model=False),
+        "options": SamplingOptions(batch_size=200, channels_last=False, check_model=False),
         "progress": NoProgress(),
     }
     image = np.full((1, 1), x, np.float32)
@@ -209,7 +209,7 @@ def test_runs_at_two_inputs_stay_within_the_bound() -> None:
 
 def test_samples_do_not_depend_on_batches_or_interruptions(tmp_path: Path) -> None:
     first = run(out=tmp_path / "whole")
-    other = run(options=SamplingOptions(batch_size=7, check_model=False))
+    other = run(options=SamplingOptions(batch_size=7, channels_last=False, check_model=False))
     for name in ("candidate", "votes", "certified", "radius"):
         np.testing.assert_array_equal(first[name].values, other[name].values)
 
