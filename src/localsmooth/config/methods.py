@@ -27,9 +27,9 @@ def build_method(section: CertificateSection) -> ItemMethod | None:
     baseline = section.baseline
     if baseline is None:
         return None
-    unheeded = sorted(
-        {"bounds", "base", "renyi_orders", "score_bound", "exact_seconds", "exact_gap"} & section.model_fields_set
-    )
+    keys = ("bounds", "base", "renyi_orders", "score_bound", "exact_seconds", "exact_gap")
+    # A run's record spells the defaults out.
+    unheeded = [key for key in keys if getattr(section, key) != CertificateSection.model_fields[key].default]
     if unheeded:
         raise ConfigurationError(f"certificate.{unheeded[0]}: the baseline {baseline.method} takes no such key.")
     if isinstance(baseline, SegCertifySection):
