@@ -148,6 +148,7 @@ def certified_flips(
         Outputs that count; all by default.
     """
     q = lower_probability if targets is None else lower_probability[targets]
-    frontier = flip_frontier(addition, deletion, float(q.max(initial=0.0)), max(additions), max(deletions))
+    most = max(additions), max(deletions)
+    frontier = flip_frontier(addition, deletion, float(q.max(initial=0.0)), *most, horizon=max(most))
     thresholds = frontier.smallest[np.ix_(np.asarray(additions), np.asarray(deletions))]
     return (q[:, None, None] > thresholds).sum(axis=0).astype(np.int64)

@@ -79,6 +79,8 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
         share = value_at(dataset["budget"].values, best_curve(dataset, target), budget)
         run, items = run_info(dataset), dataset.sizes["item"]
         claim = f"provably {kept}" if run.proven else f"{kept}, as published but NOT proven,"
+        if run.promise:
+            claim += " wherever the smoothed model answers,"
         over = f"mean over {items} items" if items > 1 else "one item"
         made.append(
             Tile(
