@@ -224,9 +224,7 @@ def run_certification(
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         told = default_progress() if progress is None else progress
         images = [item.image for item in items]
-        drawn = (
-            None if method is None else method.draw(model, images, layouts, noise, plan, store, settings, options, told)
-        )
+        drawn = method and method.draw(model, images, layouts, noise, plan, store, settings, options, told)
         if drawn is None:
             tallies = sample(model, images, layouts, noise, plan, store, options=options, progress=told)
             drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
