@@ -6,6 +6,7 @@ comes out, which `write_report` shows. Certificates from elsewhere go into `Prob
 
 from importlib.metadata import version
 
+from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
 from localsmooth.bounds import (
     Betting,
     Bonferroni,
@@ -79,6 +80,8 @@ __all__ = [
     "CallableModel",
     "Caps",
     "CdfBand",
+    "CentreSmoothing",
+    "Cohen",
     "Curve",
     "EmpiricalBernstein",
     "Envelope",
@@ -108,12 +111,15 @@ __all__ = [
     "OutputKind",
     "Partition",
     "Problem",
+    "ReceptiveFields",
     "RenyiVotes",
     "Rows",
     "SamplingOptions",
     "SamplingPlan",
+    "SegCertify",
     "SparseFlips",
     "SparseScores",
+    "SparseSmooth",
     "Status",
     "StopWhenDecided",
     "TorchModel",

@@ -22,6 +22,7 @@ from localsmooth.config.build import (
     build_scores,
     build_settings,
 )
+from localsmooth.config.methods import build_method
 from localsmooth.pipeline.certify import run_certification
 from localsmooth.sampling import OtherPartsMissingError, Part, RichProgress
 
@@ -41,6 +42,7 @@ def run_configuration(
             plan=build_plan(configuration),
             settings=build_settings(configuration.certificate, configuration.noise),
             scores=build_scores(configuration),
+            method=build_method(configuration.certificate),
             out=out,
             name=configuration.name,
             configuration=configuration.model_dump(mode="json"),

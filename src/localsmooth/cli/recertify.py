@@ -15,9 +15,10 @@ from localsmooth.cli.summary import print_summary
 from localsmooth.config.build import build_settings
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.load import load_certificate
+from localsmooth.config.methods import build_method
 from localsmooth.config.schema import AnyNoise
 from localsmooth.errors import InvalidInputError
-from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings
+from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings, ItemMethod
 from localsmooth.pipeline.recertify import recertify_with
 from localsmooth.pipeline.record import RunRecord, load_record
 from localsmooth.pipeline.registry import default_certificate, noise_from_configuration
@@ -59,32 +60,34 @@ def recertify(
     for name in bound or ():
         if name not in COLLECTIVE_BOUNDS:
             raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(COLLECTIVE_BOUNDS)}")
-    settings = _settings(load_record(run), None if config is None else load_certificate(config))
+    settings, method = _settings(load_record(run), None if config is None else load_certificate(config))
     changes: dict[str, Any] = {}
     if alpha is not None:
         changes["alpha"] = alpha
     if budgets is not None:
         changes["budgets"] = tuple(parse_budgets(budgets))
     if bound is not None:
+        if method is not None:
+            raise InvalidInputError("--bound", f"{method.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
-    result = recertify_with(run, replace(settings, **changes))
+    result = recertify_with(run, replace(settings, **changes), method)
     target = run / "recertified.nc" if to is None else to
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, Console())
     Console(stderr=True).print(f"Result: {target}. Picture: localsmooth report {target}", highlight=False)
 
 
-def _settings(record: RunRecord, section: CertificateSection | None) -> CertificationSettings:
+def _settings(record: RunRecord, section: CertificateSection | None) -> tuple[CertificationSettings, ItemMethod | None]:
     """What the run was certified with, or what a file's certificate section says."""
     stored = record.configuration
     try:
         noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"])
         section = CertificateSection.model_validate(stored["certificate"]) if section is None else section
-        return build_settings(section, noise)
+        return build_settings(section, noise), build_method(section)
     except (KeyError, ValidationError):  # the run was not made from a configuration file
         if section is not None:
             raise InvalidInputError(
                 "--config", "this run was not made from a configuration file", "Use localsmooth.recertify in Python"
             ) from None
     certificate = default_certificate(noise_from_configuration(record.noise))
-    return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,))
+    return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,)), None

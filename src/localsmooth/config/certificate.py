@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
+from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.section import Section
 
 __all__ = [
@@ -107,6 +108,8 @@ class CertificateSection(Section):
     """How alpha is shared among the outputs."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""
+    baseline: AnyBaseline | None = None
+    """Certify with a baseline in place of base certificates and collective bounds."""
 
     def budget_values(self) -> list[float]:
         """All budgets, ascending."""

@@ -1,6 +1,7 @@
 """From a model and its inputs to a labelled result: sampling, bounds, certificates and the collective problem."""
 
 from localsmooth.pipeline.certify import certify
+from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
 from localsmooth.pipeline.settings import CertificationSettings
@@ -11,6 +12,7 @@ __all__ = [
     "COLLECTIVE_BOUNDS",
     "CertificationSettings",
     "Flips",
+    "ItemMethod",
     "ItemThreat",
     "Kind",
     "NormBall",

@@ -9,6 +9,7 @@ import xarray as xr
 
 from localsmooth.noise import Noise
 from localsmooth.pipeline.item import SampledItem, certify_item
+from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import RunInfo, Saving, build_dataset
@@ -17,7 +18,11 @@ __all__ = ["assemble"]
 
 
 def assemble(
-    items: Sequence[SampledItem], noise: Noise, record: RunRecord, settings: CertificationSettings
+    items: Sequence[SampledItem],
+    noise: Noise,
+    record: RunRecord,
+    settings: CertificationSettings,
+    method: ItemMethod | None = None,
 ) -> xr.Dataset:
     """Certify every item and build the data set.
 
@@ -31,7 +36,13 @@ def assemble(
         How the tallies came about.
     settings
         What to prove.
+    method
+        How, if not by the collective problem over base certificates.
     """
+    if method is not None:
+        settings = method.adjust(settings)
+        for item in items:
+            method.require(item.layout, noise)
     saving = _saving(items, record)
     run = RunInfo(
         budgets=settings.budgets,
@@ -41,7 +52,7 @@ def assemble(
         n_candidate=record.n_candidate,
         n_bound=record.n_bound,
         class_names=tuple(record.class_names),
-        bound_names=tuple(settings.bounds),
+        bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
         method=record.method,
         configuration=record.configuration,
         seconds=record.seconds,
@@ -50,12 +61,14 @@ def assemble(
         precision=record.precision,
         versions=record.versions,
         input_bounds=record.input_bounds,
-        assumptions=_assumptions(record, settings, saving),
+        assumptions=_assumptions(record, settings, saving, method),
         threat=settings.threat.words(noise),
         proven=settings.simultaneous.simultaneous,
         saving=saving,
+        promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
     )
-    return build_dataset([certify_item(item, noise, settings) for item in items], run)
+    certify = certify_item if method is None else method.certify
+    return build_dataset([certify(item, noise, settings) for item in items], run)
 
 
 def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:
@@ -68,10 +81,14 @@ def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:
     return Saving(tuple(counted), tuple(item.layout.outputs.count * record.n_bound for item in items))
 
 
-def _assumptions(record: RunRecord, settings: CertificationSettings, saving: Saving | None) -> tuple[str, ...]:
+def _assumptions(
+    record: RunRecord, settings: CertificationSettings, saving: Saving | None, method: ItemMethod | None
+) -> tuple[str, ...]:
     """Sentences that the promise rests on besides α, N₁ and N₂."""
     names = " and ".join(certificate.name for certificate in settings.certificates)
     sentences = [f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}."]
+    if method is not None:
+        sentences = list(method.assumptions(settings))
     if saving is not None:
         sentences.append(
             f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "

@@ -33,6 +33,7 @@ from localsmooth.models import Model, check_item, check_model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
+from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
@@ -73,6 +74,7 @@ def certify(
     simultaneous: Simultaneous | None = None,
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
+    method: ItemMethod | None = None,
     class_names: Sequence[str] | None = None,
     ignore_label: int | None = None,
     out: Path | str | None = None,
@@ -115,6 +117,8 @@ def certify(
         Bound on scores, for certificates that need them; empirical Bernstein by default.
     threat
         What the adversary may do with a budget; by default perturbations in the norm of the noise.
+    method
+        A baseline of `localsmooth.baselines`, in place of the collective problem over base certificates.
     class_names, ignore_label
         As in `ItemSet`.
     out
@@ -169,6 +173,7 @@ def certify(
         noise=noise,
         plan=plan,
         settings=settings,
+        method=method,
         out=out,
         name=name,
         units=units,
@@ -189,6 +194,7 @@ def run_certification(
     plan: SamplingPlan,
     settings: CertificationSettings,
     scores: ScoreCounting | None = None,
+    method: ItemMethod | None = None,
     out: Path | str | None = None,
     name: str = "localized",
     units: str | None = None,
@@ -208,18 +214,26 @@ def run_certification(
         What to prove.
     scores
         How scores are counted; by default only where the settings need them, and as little as they need.
+    method
+        How to prove it, if not by the collective problem over base certificates.
     """
+    if method is not None:
+        settings = method.adjust(settings)
     options = SamplingOptions() if options is None else options
     kept_configuration = _plain(configuration)
     if scores is None and settings.needs_scores:
         scores = ScoreCounting.for_bound(settings.score_bound)
     if scores is not None:
         options = replace(options, counters=scores.counters())
+    if part is not None and method is not None:
+        raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
     layouts = _layouts(model, items, layout)
     items.require_labels_within(model.classes, [made.outputs.shape for made in layouts])
     names = _class_names(items, model.classes)
     for made in layouts:
         noise.validate(made.levels)
+        if method is not None:
+            method.require(made, noise)
         if not settings.needs_scores and plan.stop is None:
             require_certifiable(plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous)
     plan = with_goals(plan, layouts, noise, settings)
@@ -227,17 +241,12 @@ def run_certification(
     with ExitStack() as stack:
         kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         tallied = kept if store is None else stack.enter_context(open_store(store))
-        tallies = sample(
-            model,
-            [item.image for item in items],
-            layouts,
-            noise,
-            plan,
-            tallied,
-            options=options,
-            progress=default_progress() if progress is None else progress,
-            part=part,
-        )
+        told = default_progress() if progress is None else progress
+        images = [item.image for item in items]
+        drawn = method and method.draw(model, images, layouts, noise, plan, tallied, settings, options, told)
+        if drawn is None:
+            tallies = sample(model, images, layouts, noise, plan, tallied, options=options, progress=told, part=part)
+            drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
         chunks = tallied.finished().values()
         if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
             kept.begin(tallied.configuration)
@@ -248,9 +257,10 @@ def run_certification(
                 item.label,
                 ignored_outputs(item.label, items.ignore_label),
                 made,
-                _output_votes(tally, scores, sequence),
+                of_item.votes,
+                of_item.further,
             )
-            for item, made, tally in zip(items, layouts, tallies, strict=True)
+            for item, made, of_item in zip(items, layouts, drawn, strict=True)
         ]
         record = RunRecord(
             method=name,
@@ -275,10 +285,11 @@ def run_certification(
             bound_names=list(settings.bounds),
             configuration=kept_configuration,
             sequence=sequence,
+            further=tuple(drawn[0].further),
         )
         if out is not None:
             save_record(record, Path(out))
-        result = assemble(sampled, noise, record, settings)
+        result = assemble(sampled, noise, record, settings, method)
         if out is not None:
             save(result, Path(out) / "result.nc")
     return result

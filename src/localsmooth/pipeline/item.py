@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,7 +16,7 @@ from localsmooth.noise import Noise
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
 
-__all__ = ["SampledItem", "certify_item"]
+__all__ = ["SampledItem", "certify_item", "target_masks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class SampledItem:
         The layout that the sampler read.
     votes
         The tallies.
+    further
+        What a method of its own drew beside them, by name.
     """
 
     name: str
@@ -44,6 +47,24 @@ class SampledItem:
     ignored: Bool[np.ndarray, "..."] | None
     layout: Layout
     votes: OutputVotes
+    further: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+
+
+def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> dict[str, Bool[np.ndarray, "outputs"]]:
+    """Outputs that can count towards each target: those not ignored and not abstaining, and the correct among them.
+
+    Parameters
+    ----------
+    item
+        The item.
+    prediction
+        Predicted class of each output, or `ABSTAIN`.
+    """
+    counted = np.ones(prediction.size, dtype=np.bool_) if item.ignored is None else ~item.ignored.ravel()
+    targets = {RATIO: counted & (prediction != ABSTAIN)}
+    if item.label is not None:
+        targets[ACCURACY] = targets[RATIO] & (prediction == item.label.ravel())
+    return targets
 
 
 def certify_item(item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
@@ -73,13 +94,9 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
     base = certified.base
     threshold = base.eta.reshape(-1, group.size).max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
-    counted = np.ones(group.size, dtype=np.bool_) if item.ignored is None else ~item.ignored.ravel()
-    targets = {RATIO: counted & (base.prediction != ABSTAIN)}
-    if item.label is not None:
-        targets[ACCURACY] = targets[RATIO] & (base.prediction == item.label.ravel())
     curves = {
         (target, name): curve
-        for target, mask in targets.items()
+        for target, mask in target_masks(item, base.prediction).items()
         for name, curve in _curves(base, mask, threat, item.layout.inputs.count, settings).items()
     }
     return ItemResult(

@@ -11,6 +11,7 @@ from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simul
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.pipeline.assemble import assemble
+from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import load_items, load_record, require_same_run
 from localsmooth.pipeline.registry import (
     COLLECTIVE_BOUNDS,
@@ -35,6 +36,7 @@ def recertify(
     simultaneous: Simultaneous | None = None,
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
+    method: ItemMethod | None = None,
 ) -> xr.Dataset:
     """Prove something else from the tallies of a finished run.
 
@@ -50,6 +52,8 @@ def recertify(
     certificates, simultaneous, score_bound, threat
         As for `certify`, with the same defaults, whatever the run was certified with. Certificates from scores need
         a run that counted scores.
+    method
+        As for `certify`. Centre smoothing needs a run that was made for it, whose votes serve every other method too.
 
     Raises
     ------
@@ -68,16 +72,16 @@ def recertify(
         score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
         threat=NormBall() if threat is None else threat,
     )
-    return recertify_with(folder, settings)
+    return recertify_with(folder, settings, method)
 
 
-def recertify_with(run: Path | str, settings: CertificationSettings) -> xr.Dataset:
+def recertify_with(run: Path | str, settings: CertificationSettings, method: ItemMethod | None = None) -> xr.Dataset:
     """Do what `recertify` does, with settings made elsewhere."""
     folder = Path(run)
     record = load_record(folder)
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
-    return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings)
+    return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings, method)
 
 
 def _stored_bounds(names: Sequence[str]) -> Mapping[str, Bound]:

@@ -73,6 +73,8 @@ class RunRecord:
     sequence
         Confidence sequence that the votes are bounded with, where the number of samples depended on them (`n_bound`
         is then the largest number possible); None otherwise.
+    further
+        Names of what a method drew for each item beside the tallies.
     version
         Version of this format.
     """
@@ -99,6 +101,7 @@ class RunRecord:
     bound_names: list[str]
     configuration: dict[str, Any]
     sequence: VoteConfidenceSequence | None = None
+    further: tuple[str, ...] = ()
     version: int = _VERSION
 
 
@@ -188,6 +191,8 @@ def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
         if item.votes.scores is not None:
             store.put_array(f"item{index}-scores", ScoreCounting.array(item.votes.scores.tally))
             store.put_array(f"item{index}-reference", item.votes.scores.reference)
+        for name, array in item.further.items():
+            store.put_array(f"item{index}-further-{name}", array)
     return chosen
 
 
@@ -224,6 +229,7 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                     _load_scores(record, store, index),
                     record.sequence,
                 ),
+                {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
             )
         )
     return made

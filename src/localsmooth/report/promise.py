@@ -32,6 +32,11 @@ def promise(run: RunInfo) -> str:
             f"The counts over {run.norm} budgets (in {run.units}) reproduce that publication and certify nothing."
         )
     confidence = f"{100 * (1 - run.alpha):.6g} %"
+    if run.promise:
+        return (
+            f"For each item on its own, with probability at least {confidence} over the random samples "
+            f"(α = {run.alpha:g}; N₁ = {run.n_candidate}, N₂ = {run.n_bound}; ε in {run.units}): {run.promise}"
+        )
     return (
         f"For each item on its own, with probability at least {confidence} over the random samples "
         f"(α = {run.alpha:g}; N₁ = {run.n_candidate} samples per output group to choose the candidates, "
@@ -46,10 +51,15 @@ def assumptions(run: RunInfo) -> list[str]:
     device = f"The model was evaluated in {run.precision} on {run.device} with batches of {run.batch_size}"
     if run.precision != "float32":
         device += "; the promise is about the model in this precision"
+    subject = "This is about the smoothed classifier"
+    if not run.promise:
+        subject += (
+            ", which takes the majority vote over noisy inputs (or, where certificates are from scores, the largest "
+            "mean score)"
+        )
     return [
-        "This is about the smoothed classifier, which takes the majority vote over noisy inputs (or, where "
-        "certificates are from scores, the largest mean score), and not about the model without noise. Means over "
-        "items describe the data set and carry no joint guarantee.",
+        f"{subject}, and not about the model without noise. Means over items describe the data set and carry no joint "
+        "guarantee.",
         "All bounds and budgets of an item rest on the same confidence bounds, and hold or fail together.",
         device + ".",
         *run.assumptions,
@@ -69,6 +79,8 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
         share = value_at(dataset["budget"].values, best_curve(dataset, target), budget)
         run, items = run_info(dataset), dataset.sizes["item"]
         claim = f"provably {kept}" if run.proven else f"{kept}, as published but NOT proven,"
+        if run.promise:
+            claim += " wherever the smoothed model answers,"
         over = f"mean over {items} items" if items > 1 else "one item"
         made.append(
             Tile(

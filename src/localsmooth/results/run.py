@@ -95,6 +95,8 @@ class RunInfo:
         nothing, and the report says so.
     saving
         Samples saved by stopping early; None where all were drawn.
+    promise
+        What holds with probability 1 − α, as a clause, where it is not that of certified counts; else empty.
 
     Raises
     ------
@@ -122,6 +124,7 @@ class RunInfo:
     threat: str = ""
     proven: bool = True
     saving: Saving | None = None
+    promise: str = ""
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -165,7 +168,9 @@ _PLAIN = (
     "device",
     "precision",
 )
-_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven", "saving")
+_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven", "saving", "promise")
+_LATER = {"saving": "null", "promise": '""'}
+"""What results from before these facts were recorded say about them."""
 
 
 def attributes(run: RunInfo) -> dict[str, Any]:
@@ -190,8 +195,7 @@ def run_info(dataset: xr.Dataset) -> RunInfo:
             value = attrs[name]
             values[name] = value.item() if hasattr(value, "item") else value
         for name in _JSON:
-            # Results from before groups could stop early say nothing about it.
-            values[name] = json.loads(attrs.get(name, "null") if name == "saving" else attrs[name])
+            values[name] = json.loads(attrs.get(name, _LATER[name]) if name in _LATER else attrs[name])
         values["budgets"] = dataset["budget"].values.tolist()
         values["bound_names"] = [str(name) for name in dataset["bound"].values]
         return TypeAdapter(RunInfo).validate_python(values)

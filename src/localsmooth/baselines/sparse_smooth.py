@@ -1,0 +1,136 @@
+"""SparseSmooth: exact certificates for isotropic flips of bits, one output at a time (Bojchevski et al. 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_one_ball
+from localsmooth.baselines.regions import FlipFrontier, flip_frontier
+from localsmooth.certificates import ABSTAIN
+from localsmooth.collective.threat import Constraints
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout
+from localsmooth.noise import Bernoulli, Noise, SparseFlips
+from localsmooth.noise.binary import BinaryNoise
+from localsmooth.pipeline.item import SampledItem, target_masks
+from localsmooth.pipeline.method import ItemMethod
+from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.results import ItemResult
+
+__all__ = ["SparseSmooth", "flip_probabilities", "frontier_under"]
+
+
+def flip_probabilities(noise: Noise, layout: Layout) -> tuple[float, float]:
+    """θ⁺ and θ⁻ as they were drawn, of isotropic noise on bits.
+
+    Raises
+    ------
+    InvalidInputError
+        If the noise does not flip bits.
+    """
+    if not isinstance(noise, BinaryNoise):
+        raise InvalidInputError("noise", f"{type(noise).__name__} flips no bits", "Use SparseFlips or Bernoulli")
+    law = noise.bit_laws(layout.levels[:1, :1]).clean[0]
+    return float(law[0]), float(1 - law[-1]) if len(noise.kinds) == 2 else float(law[0])
+
+
+def frontier_under(
+    addition: float, deletion: float, highest: float, constraints: Constraints, kinds: int, horizon: int
+) -> FlipFrontier:
+    """Explore the flips that a threat allows; where kinds are not told apart, they count as additions.
+
+    Parameters
+    ----------
+    addition, deletion, highest, horizon
+        As in `flip_frontier`.
+    constraints
+        The threat.
+    kinds
+        Number of kinds of flips that its columns tell apart.
+    """
+    largest = float(constraints.budgets.max())
+    caps = constraints.caps.reshape(kinds, -1).sum(axis=1)
+    most = [math.floor(min(cap, largest)) for cap in caps.tolist()]
+    return flip_frontier(addition, deletion, highest, most[0], most[1] if kinds == 2 else 0, horizon)
+
+
+@dataclass(frozen=True)
+class SparseSmooth(ItemMethod):
+    """Count the outputs that tolerate every mix of additions and deletions within the budget, each on its own.
+
+    Under isotropic noise an output tolerates (a, d) if its lower bound exceeds a threshold that is the same for all
+    outputs, so that the worst mix is the same for all of them and the count is also the collective optimum.
+
+    Parameters
+    ----------
+    horizon
+        Largest number of flips per kind that is looked at; no more are certified.
+
+    Raises
+    ------
+    InvalidInputError
+        If the horizon is not positive.
+    """
+
+    horizon: int = 512
+    name = "sparse-smooth"
+
+    def __post_init__(self) -> None:
+        if self.horizon < 1:
+            raise InvalidInputError("horizon", f"got {self.horizon}", "Pass at least 1")
+
+    def require(self, layout: Layout, noise: Noise) -> None:
+        """Refuse anything but isotropic noise on bits."""
+        require_isotropic(self.name, layout, noise, (SparseFlips, Bernoulli))
+
+    def bound_names(self, settings: CertificationSettings) -> tuple[str, ...]:
+        """One bound, the naive one: each output on its own."""
+        del settings
+        return ("naive",)
+
+    def certify(self, item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+        """Certify one item; see `ItemMethod.certify`."""
+        kinds = len(noise.kinds)
+        threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
+        constraints = require_one_ball(self.name, threat, kinds * item.layout.inputs.count)
+        lower = item.votes.lower_bounds(settings.simultaneous, settings.alpha)
+        addition, deletion = flip_probabilities(noise, item.layout)
+        frontier = frontier_under(addition, deletion, float(lower.max()), constraints, kinds, self.horizon)
+        # A majority is needed even where nothing is flipped.
+        needed = np.maximum(worst_of_size(frontier.smallest), 0.5)
+        # The first number of flips that is not tolerated.
+        radius = (lower[:, None] > needed[None]).sum(axis=1).astype(np.float64)
+        prediction = np.where(radius > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
+        sizes = np.minimum(np.floor(constraints.budgets[:, 0]), needed.size - 1).astype(np.int64)
+        curves = {
+            (target, "naive"): counted_curve(
+                np.maximum(
+                    (lower[mask][None] > needed[sizes][:, None]).sum(axis=1) - settings.simultaneous.discount, 0
+                ).astype(np.int64),
+                np.minimum(np.floor(constraints.budgets[:, 0]), constraints.caps.sum()),
+                item.layout.inputs.count,
+            )
+            for target, mask in target_masks(item, prediction).items()
+        }
+        return item_result(item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves)
+
+    def assumptions(self, settings: CertificationSettings) -> tuple[str, ...]:
+        """Say what was counted."""
+        return (
+            "Baseline SparseSmooth (Bojchevski et al. 2020): isotropic flips, exact certificates from regions of "
+            f"constant likelihood ratio; bounds joined over all outputs by {settings.simultaneous.name}. Counted are "
+            "the outputs that tolerate every mix of flips within the budget. η and radius are the first number of "
+            "flips that is not tolerated.",
+        )
+
+
+def worst_of_size(smallest: Float[np.ndarray, "additions deletions"]) -> Float[np.ndarray, "sizes"]:
+    """Return the largest threshold over all mixes of at most s flips, for s = 0, 1, … up to all that can be made."""
+    size = np.add.outer(np.arange(smallest.shape[0]), np.arange(smallest.shape[1]))
+    worst = np.zeros(int(size[-1, -1]) + 1)
+    np.maximum.at(worst, size.ravel(), smallest.ravel())
+    return np.maximum.accumulate(worst)

@@ -1,0 +1,152 @@
+"""Baselines from a configuration file: certify, recertify, report."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
+from localsmooth.cli.app import app
+from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.methods import build_method
+from localsmooth.errors import InvalidInputError
+from localsmooth.results import load, run_info
+
+FUNCTIONS = """
+import numpy as np
+
+def bright(batch):
+    return (batch[:, 0] > 0.5).astype(np.int64)
+"""
+
+CONFIG = """
+name = "baseline"
+
+[model]
+kind = "callable"
+function = "baseline_functions:bright"
+classes = 2
+output = "labels"
+bounds = [0.0, 1.0]
+
+[data]
+kind = "arrays"
+images = "images.npy"
+labels = "labels.npy"
+
+[layout]
+cells = [1, 1]
+
+[noise]
+NOISE
+
+[sampling]
+n_candidate = 900
+n_bound = 1000
+batch_size = 100
+channels_last = false
+chunk_size = 300
+
+[certificate]
+alpha = 0.05
+budgets = [0.0, 0.1, 1.0]
+baseline = BASELINE
+"""
+GAUSSIAN = 'distribution = "gaussian"\nsigma_min = 0.3\nsigma_max = 0.3'
+SPARSE = (
+    'distribution = "sparse-flips"\naddition_min = 0.1\naddition_max = 0.1\ndeletion_min = 0.3\ndeletion_max = 0.3\n'
+    'flips = "deletions"'
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    images = (np.random.default_rng(0).random((2, 1, 4, 5)) > 0.5).astype(np.float32)
+    np.save(tmp_path / "images.npy", images)
+    np.save(tmp_path / "labels.npy", images[:, 0].astype(np.uint8))
+    (tmp_path / "baseline_functions.py").write_text(FUNCTIONS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def invoke(*arguments: object):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.mark.parametrize(
+    ("baseline", "noise", "bounds"),
+    [
+        ('{ method = "cohen" }', GAUSSIAN, ("naive",)),
+        ('{ method = "segcertify", tau = 0.7 }', GAUSSIAN, ("naive",)),
+        ('{ method = "centre-smoothing", candidates = 20 }', GAUSSIAN, ("centre",)),
+        ('{ method = "sparse-smooth" }', SPARSE, ("naive",)),
+        ('{ method = "receptive-fields", receptive_field = 0 }', SPARSE, ("naive", "lp")),
+        ('{ method = "receptive-fields", receptive_field = 0 }', GAUSSIAN, ("naive", "lp")),
+    ],
+)
+def test_certify_recertify_report(folder: Path, baseline: str, noise: str, bounds: tuple[str, ...]) -> None:
+    (folder / "run.toml").write_text(CONFIG.replace("NOISE", noise).replace("BASELINE", baseline))
+    invoke("certify", folder / "run.toml", "--out", folder / "run")
+    result = load(folder / "run" / "result.nc")
+    assert run_info(result).bound_names == bounds
+    assert (result["certified"].sel(target="ratio").isel(budget=0).max("bound").values > 0).all()
+    assert "aseline" in result.attrs["assumptions"]
+    invoke("recertify", folder / "run", "--budgets", "0,0.1,1")
+    again = load(folder / "run" / "recertified.nc")
+    np.testing.assert_array_equal(again["certified"].values, result["certified"].values)
+    # The same samples serve localized smoothing, here with a single cell.
+    (folder / "other.toml").write_text("[certificate]\nalpha = 0.05\nbudgets = [0.0, 0.1, 1.0]\n")
+    invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "grid.nc")
+    assert run_info(load(folder / "grid.nc")).bound_names == ("naive", "lp", "envelope")
+    invoke("report", folder / "run", folder / "grid.nc", "--to", folder / "page.html")
+    assert "aseline" in (folder / "page.html").read_text()
+    with pytest.raises(InvalidInputError, match="bound of its own"):
+        invoke("recertify", folder / "run", "--bound", "lp")
+
+
+def section(baseline: str, further: str = "") -> CertificateSection:
+    return CertificateSection.model_validate(
+        tomllib.loads(f"alpha = 0.1\nbudgets = [0.0]\nbaseline = {baseline}\n{further}")
+    )
+
+
+def test_every_baseline_has_a_name() -> None:
+    assert build_method(CertificateSection.model_validate({"alpha": 0.1, "budgets": [0.0]})) is None
+    made = [
+        build_method(section(text))
+        for text in (
+            '{ method = "cohen" }',
+            '{ method = "segcertify", tau = 0.9 }',
+            '{ method = "centre-smoothing", delta = 0.1, candidates = 9, share = 0.4 }',
+            '{ method = "sparse-smooth", horizon = 7 }',
+        )
+    ]
+    assert made == [Cohen(), SegCertify(0.9), CentreSmoothing(0.1, 9, 0.4), SparseSmooth(7)]
+    fields = build_method(section('{ method = "receptive-fields", receptive_field = 3, horizon = 7 }'))
+    assert isinstance(fields, ReceptiveFields)
+    assert (fields.receptive_field, fields.horizon) == (3, 7)
+
+
+def test_keys_that_a_baseline_does_not_heed_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"certificate\.bounds"):
+        build_method(section('{ method = "cohen" }', 'bounds = ["lp"]'))
+
+
+def test_faults_are_named(folder: Path) -> None:
+    text = CONFIG.replace("NOISE", GAUSSIAN)
+    (folder / "run.toml").write_text(text.replace("BASELINE", '{ method = "cohne" }'))
+    with pytest.raises(ConfigurationError, match='"cohne" is not valid'):
+        invoke("certify", folder / "run.toml", "--out", folder / "run")
+    (folder / "run.toml").write_text(text.replace("BASELINE", '{ method = "segcertify", taw = 0.7 }'))
+    with pytest.raises(ConfigurationError, match='Did you mean "tau"'):
+        invoke("certify", folder / "run.toml", "--out", folder / "run")
+    (folder / "run.toml").write_text(text.replace("BASELINE", '{ method = "sparse-smooth" }'))
+    with pytest.raises(InvalidInputError, match="Gaussian"):
+        invoke("certify", folder / "run.toml", "--out", folder / "run")
