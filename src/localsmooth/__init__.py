@@ -9,6 +9,7 @@ from importlib.metadata import version
 from localsmooth.bounds import (
     Betting,
     Bonferroni,
+    CandidateWeights,
     CdfBand,
     EmpiricalBernstein,
     FixedThresholdHolm,
@@ -77,6 +78,7 @@ __all__ = [
     "Betting",
     "Bonferroni",
     "CallableModel",
+    "CandidateWeights",
     "Caps",
     "CdfBand",
     "Curve",

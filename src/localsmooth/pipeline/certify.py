@@ -17,6 +17,8 @@ import xarray as xr
 
 from localsmooth.bounds import (
     Bonferroni,
+    CandidateRule,
+    CandidateVotes,
     EmpiricalBernstein,
     ScoreBound,
     Simultaneous,
@@ -67,7 +69,7 @@ def certify(
     noise: Noise | None = None,
     bounds: Mapping[str, Bound] | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
-    simultaneous: Simultaneous | None = None,
+    simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
     class_names: Sequence[str] | None = None,
@@ -105,7 +107,7 @@ def certify(
         Base certificates; by default the one from votes that goes with the noise. All hold at once (votes and scores
         share α), and each output relies on the best for it.
     simultaneous
-        How α is shared among the outputs; Bonferroni by default.
+        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage.
     score_bound
         Bound on scores, for certificates that need them; empirical Bernstein by default.
     threat
@@ -367,7 +369,8 @@ def _output_votes(
     if scores is not None:
         counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
     n = tally.n if tally.n_per_output is None else tally.n_per_output
-    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence)
+    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first)
 
 
 def _class_names(items: ItemSet, classes: int) -> list[str]:

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.bounds import LevelStrategy, VoteConfidenceSequence, require_level_strategy
+from localsmooth.bounds import (
+    SMALLEST_LEVEL,
+    CandidateRule,
+    LevelStrategy,
+    VoteConfidenceSequence,
+    require_level_strategy,
+)
 from localsmooth.certificates import VoteCertificate, certified_radius
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
@@ -120,6 +126,12 @@ def with_goals(
             "there are certificates from scores, whose bounds need a number of samples that is fixed beforehand",
             "Use certificates from votes alone, or draw every sample of the plan",
         )
+    if isinstance(settings.simultaneous, CandidateRule):
+        raise InvalidInputError(
+            "stop",
+            f"{settings.simultaneous.name} fixes its levels after the candidate stage, and the goals are set before it",
+            "Sample with Bonferroni (the finished run may be certified again with weights), or draw every sample",
+        )
     strategy = require_level_strategy(settings.simultaneous)
     rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
     for layout in layouts:
@@ -139,7 +151,7 @@ def _levels(strategy: LevelStrategy, alpha: float, layout: Layout) -> Float[np.n
     groups = layout.outputs.labels.ravel()
     levels = np.broadcast_to(np.asarray(strategy.levels(groups.size, alpha), dtype=np.float64), groups.shape)
     strictest = np.full(layout.outputs.count, alpha)
-    playing = levels > 1e-100
+    playing = levels > SMALLEST_LEVEL
     np.minimum.at(strictest, groups[playing], levels[playing])
     return strictest
 

@@ -142,6 +142,10 @@ class Store(ABC):
             If there is no such array.
         """
 
+    def has_array(self, name: str) -> bool:
+        """Whether there is an array of that name."""
+        return name in self.array_names()
+
     @abstractmethod
     def array_names(self) -> list[str]:
         """Names of all arrays that are kept, sorted."""
