@@ -348,7 +348,8 @@ def _threat(section: AnyNoise) -> ItemThreat:
 def build_plan(configuration: Configuration) -> SamplingPlan:
     """Make the sampling plan."""
     section = configuration.sampling
-    stop = StopWhenDecided() if section.stop_early else None
+    only = section.stop_for == "largest-budget"
+    stop = StopWhenDecided(largest_budget_only=only) if section.stop_early else None
     return SamplingPlan(section.n_candidate, section.n_bound, section.seed, section.chunk_size, stop)
 
 

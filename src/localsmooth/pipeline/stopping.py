@@ -47,10 +47,12 @@ class Goal:
 
 @dataclass(frozen=True)
 class StopWhenDecided(StoppingRule):
-    """Stop when each output of a group has reached its goal, or cannot be certified at all.
+    """Stop when each output of a group has reached its goal, or cannot be certified.
 
-    An output is decided while its lower confidence bound exceeds the target, or its upper one is at most 1/2. Both
-    come from a confidence sequence, which certification then uses too: it holds at every number of samples at once.
+    An output is decided while its lower confidence bound exceeds the target, or its upper one is at most 1/2, so that
+    no budget can be certified. Both come from a confidence sequence, which certification then uses too: it holds at
+    every number of samples at once. An output whose probability lies between 1/2 and the target stays undecided, since
+    further samples help it to smaller budgets; with `largest_budget_only` its upper bound decides it too.
 
     Parameters
     ----------
@@ -59,6 +61,9 @@ class StopWhenDecided(StoppingRule):
         adversary spends it.
     sequence
         The confidence sequence.
+    largest_budget_only
+        Whether to stop for outputs that cannot reach the target, too. That saves samples where only the largest budget
+        is of interest, and costs certified outputs at smaller ones.
     goals
         Level and target for every item and output group. `certify` fills them in.
 
@@ -71,6 +76,7 @@ class StopWhenDecided(StoppingRule):
     target: float | None = None
     sequence: VoteConfidenceSequence = field(default_factory=VoteConfidenceSequence)
     goals: tuple[tuple[Goal, ...], ...] = ()
+    largest_budget_only: bool = False
 
     def __post_init__(self) -> None:
         if self.target is not None and not 0.5 <= self.target < 1:
@@ -79,7 +85,9 @@ class StopWhenDecided(StoppingRule):
     def decided(self, item: int, group: int, votes: Int[np.ndarray, "outputs"], n: int) -> bool:
         """Whether every output of the group is decided."""
         goal = self.goals[item][group]
-        return bool(self.sequence.decided(votes, n, goal.level, goal.target, hopeless=0.5).all())
+        # A target that nothing reaches would decide every output before its first sample.
+        hopeless = goal.target if self.largest_budget_only and goal.target < 1 else 0.5
+        return bool(self.sequence.decided(votes, n, goal.level, goal.target, hopeless).all())
 
     def require_fit(self, groups: Sequence[int]) -> None:
         """Refuse other items and groups than there are goals for."""
@@ -94,7 +102,7 @@ class StopWhenDecided(StoppingRule):
             "rule": "decided",
             "sequence": [self.sequence.a, self.sequence.b],
             "goals": [[[goal.level, goal.target] for goal in goals] for goals in self.goals],
-        }
+        } | ({"largest_budget_only": True} if self.largest_budget_only else {})
 
 
 def with_goals(
