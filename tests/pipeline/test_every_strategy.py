@@ -105,13 +105,13 @@ RULES = {
 
 
 def combinations() -> list[tuple[str, tuple[str, ...], str, str]]:
-    """Every base with every bound it can use and every rule it can be joined by; each rule at least once per noise."""
+    """Every base with every bound it can use, by weights; and every rule with the first base of each noise."""
     made: list[tuple[str, tuple[str, ...], str, str]] = []
     for family, bases in BASES.items():
         for base in bases:
             scores = any(name in SCORE_CERTIFICATES for name in base)
             bounds = sorted(SCORE_BOUNDS) if scores else ["empirical_bernstein"]
-            rules = sorted(RULES)[:1] + sorted(RULES)[2:3] + ["weighted_bonferroni"] if scores else sorted(RULES)
+            rules = sorted(RULES) if base == bases[0] else ["weighted_bonferroni"]
             made += [(family, base, bound, rule) for bound, rule in itertools.product(bounds, rules)]
     return made
 

@@ -35,13 +35,13 @@ from localsmooth.models import Model, check_item, check_model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
+from localsmooth.pipeline.keeping import naming_keys, save_result
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
-from localsmooth.results import save
 from localsmooth.sampling import (
     DirectoryStore,
     ItemTally,
@@ -116,7 +116,8 @@ def certify(
         As in `ItemSet`.
     out
         Run directory: finished chunks are kept there, a run that was interrupted goes on, and the result is written
-        to `result.nc`. Without one, nothing is written.
+        to `result.nc`; an earlier result with other contents is kept as `result-1.nc` and so on. Without a directory,
+        nothing is written.
     name
         What the result calls the method.
     units
@@ -212,16 +213,17 @@ def run_certification(
     sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
-        tallies = sample(
-            model,
-            [item.image for item in items],
-            layouts,
-            noise,
-            plan,
-            store,
-            options=options,
-            progress=default_progress() if progress is None else progress,
-        )
+        with naming_keys(store, kept_configuration):
+            tallies = sample(
+                model,
+                [item.image for item in items],
+                layouts,
+                noise,
+                plan,
+                store,
+                options=options,
+                progress=default_progress() if progress is None else progress,
+            )
         chunks = store.finished().values()
         sampled = [
             SampledItem(
@@ -262,7 +264,7 @@ def run_certification(
             save_record(record, Path(out))
         result = assemble(sampled, noise, record, settings)
         if out is not None:
-            save(result, Path(out) / "result.nc")
+            save_result(result, Path(out))
     return result
 
 
