@@ -10,6 +10,7 @@ from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCe
 from localsmooth.bounds import (
     Betting,
     Bonferroni,
+    CandidateWeights,
     CdfBand,
     EmpiricalBernstein,
     FixedThresholdHolm,
@@ -78,6 +79,7 @@ __all__ = [
     "Betting",
     "Bonferroni",
     "CallableModel",
+    "CandidateWeights",
     "Caps",
     "CdfBand",
     "CentreSmoothing",

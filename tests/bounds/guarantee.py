@@ -19,6 +19,7 @@ from localsmooth.bounds import (
     ScoreHistogram,
     ScoreMoments,
     Simultaneous,
+    VoteBounds,
     even_thresholds,
 )
 
@@ -88,6 +89,9 @@ class SimultaneousContract:
     alpha = 0.2
     repeats = 150
 
+    def bounds(self, field: VoteField, rng: np.random.Generator) -> VoteBounds:
+        return self.strategy.lower_bounds(field.draw(rng), field.samples, self.alpha)
+
     def check(self, field: VoteField, repeats: int | None = None) -> None:
         rng = np.random.default_rng(20_231)
         repeats = repeats or self.repeats
@@ -95,7 +99,7 @@ class SimultaneousContract:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotSimultaneousWarning)
             for _ in range(repeats):
-                bounds = self.strategy.lower_bounds(field.draw(rng), field.samples, self.alpha)
+                bounds = self.bounds(field, rng)
                 misses += int((bounds.lower > field.probabilities).sum()) > bounds.discount
         assert_level_kept(misses, repeats, self.alpha)
 

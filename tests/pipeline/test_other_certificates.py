@@ -22,7 +22,7 @@ from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips, Uniform
 from localsmooth.pipeline import certify, recertify
-from localsmooth.pipeline.threat import Flips, Kind
+from localsmooth.pipeline.threat import Flips, Kind, NormBall
 from localsmooth.results import RATIO
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
 
@@ -164,10 +164,29 @@ def test_flips_of_bits(noise: Noise, layout: GridLayout, threat: Flips | None, s
             assert certified[-1, -1] == 0
     assert counts(renyi)[0] > 0
     assert counts(soft)[0] > 0
-    rows = (renyi["prediction"].values[0] != ABSTAIN).all(axis=1)
-    if threat is not None and threat.kind is Kind.ADDITIONS and rows[:2].any():
-        # A sparse bit can only be added where there is a zero: with one zero in the ones' cell nothing more happens.
-        assert counts(renyi)[-1] >= 0
+
+
+@pytest.mark.parametrize(("kind", "bit"), [(Kind.ADDITIONS, 1.0), (Kind.DELETIONS, 0.0)])
+def test_flips_that_the_item_has_no_bits_for_change_nothing(kind: Kind, bit: float) -> None:
+    """Nothing can be added to ones, nor deleted from zeros: the largest budget certifies what no budget does."""
+    layout, budgets = GridLayout((2, 2), (0.02, 0.2), (0.1, 0.3)), [0.0, 24.0]
+    image = np.full((1, *SHAPE), bit)
+    capped = run(neighbourhood_model(), image, layout, noise=SparseFlips(), threat=Flips(kind), budgets=budgets)
+    free = run(neighbourhood_model(), image, layout, noise=SparseFlips(), threat=Flips(), budgets=budgets)
+    assert counts(capped).tolist() == [24, 24]
+    assert counts(free).tolist() == [24, 0]
+
+
+def test_an_adversary_has_no_more_flips_than_bits() -> None:
+    """One group's outputs are attacked through one other cell of 6 bits only: what those cannot buy is certified."""
+    image = np.zeros((1, *SHAPE))
+    image[0, :2] = 1.0
+    layout = GridLayout((2, 2), 0.1, 0.1)
+    made = layout.layout((1, *SHAPE), SHAPE)
+    threat = NormBall().threat((1.0, 24.0), image, made, Bernoulli()).constraints(4)
+    np.testing.assert_array_equal(threat.caps, np.full(4, 6.0))
+    both = Flips().threat((1.0, 24.0), image, made, SparseFlips()).constraints(8)
+    np.testing.assert_array_equal(both.caps, [0, 0, 6, 6, 6, 6, 0, 0])
 
 
 def test_binary_noise_refuses_grey_values() -> None:

@@ -254,6 +254,40 @@ def test_other_refusals() -> None:
         OutputVotes(votes, votes, np.array([5, 6]))
 
 
+def test_outputs_between_a_half_and_the_target_are_decided_for_the_largest_budget_only() -> None:
+    # Φ(-threshold / σ) lies between 1/2 and what the largest budget takes.
+    middling = np.full(SHAPE, -0.1)
+    budgets = [0.0, 0.05, 0.5]
+    every = run(thresholds=middling, budgets=budgets)
+    stop = StopWhenDecided(largest_budget_only=True)
+    largest = run(replace(PLAN, stop=stop), middling, budgets=budgets)
+    saved = [run_info(result).saving for result in (every, largest)]
+    assert saved[0] is not None
+    assert saved[1] is not None
+    assert saved[0].total < 0.3
+    assert saved[1].total > 0.8
+    counts = [
+        result["certified"].sel(target=RATIO, bound="envelope").transpose("budget", ...).values
+        for result in (every, largest)
+    ]
+    assert (counts[1] <= counts[0]).all()
+    assert (counts[1][-1] == counts[0][-1]).all()
+    # Out of reach of everything: what cannot be certified at all decides.
+    far = run(replace(PLAN, stop=stop), middling, budgets=[50.0])
+    saving = run_info(far).saving
+    assert saving is not None
+    assert saving.total < 0.5
+
+
+def test_level_is_kept_where_the_largest_budget_alone_decides() -> None:
+    sequence = VoteConfidenceSequence(2.0, 2.0)
+    rule = StopWhenDecided(sequence=sequence, goals=((Goal(LEVEL, 0.55),),), largest_budget_only=True)
+    assert_level_kept(misses(rule, sequence), COINS, LEVEL)
+
+
 def test_configuration_file_turns_it_on() -> None:
+    values = changed("sampling.stop_early", True)
+    values["sampling"]["stop_for"] = "largest-budget"  # type: ignore[index]
+    assert build_plan(parse_configuration(values)).stop == StopWhenDecided(largest_budget_only=True)
     assert build_plan(parse_configuration(changed("sampling.stop_early", True))).stop == StopWhenDecided()
     assert build_plan(parse_configuration(changed("sampling.stop_early", False))).stop is None

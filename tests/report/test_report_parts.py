@@ -15,9 +15,12 @@ from localsmooth.report.charts import HEIGHT, LEFT, TOP, WIDTH, charts
 from localsmooth.report.palette import HATCH, class_colors, radius_colors, rgb
 from localsmooth.report.pictures import class_picture, input_picture, png, radius_picture
 from localsmooth.report.plane import Plane, choose_plane
+from localsmooth.report.promise import assumptions, foundations
 from localsmooth.report.regions import ABSTAINS, IGNORED, WRONG, fall_codes, group_rectangles
 from localsmooth.report.summary import headline_budget, value_at
 from localsmooth.report.tables import percent
+
+from ..results.synthetic import run_info
 
 
 @given(arrays(np.int64, st.tuples(st.integers(1, 9), st.integers(1, 9)), elements=st.integers(0, 3)))
@@ -159,3 +162,17 @@ def test_headline_is_the_last_budget_that_keeps_half(localized: xr.Dataset):
     assert (curve[budgets > budget] < 0.5).all()
     nothing = localized.assign(certified=localized["certified"] * 0)
     assert headline_budget(nothing) == budgets[1]
+
+
+def test_what_all_methods_rest_on_is_said_once() -> None:
+    shared, own = "Bounds joined by bonferroni.", "Groups stopped early."
+    runs = {
+        "first": run_info(assumptions=(shared,)),
+        "second": run_info(assumptions=(shared, own)),
+        "third": run_info(assumptions=(shared,)),
+    }
+    made = foundations(runs)
+    assert list(made) == [("first", "second", "third"), ("second",)]
+    assert made["first", "second", "third"] == assumptions(runs["first"])
+    assert made["second",] == [own]
+    assert foundations({"only": runs["second"]}) == {("only",): assumptions(runs["second"])}

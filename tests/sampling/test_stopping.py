@@ -20,6 +20,7 @@ from localsmooth.sampling import (
     Counters,
     DirectoryStore,
     Executor,
+    FaultyPredictionError,
     ItemTally,
     MemoryStore,
     SamplingPlan,
@@ -251,3 +252,61 @@ def test_scores_cannot_be_counted_beside_a_rule() -> None:
 def test_tally_refuses_more_votes_than_samples() -> None:
     with pytest.raises(InvalidInputError, match="votes"):
         ItemTally((2,), np.zeros(2, int), np.array([5, 7]), 1, 10, None, {}, np.array([5, 6]))
+
+
+# --- chunks that cannot be counted ------------------------------------------------------------------------------------
+
+
+class Faulty(Executor):
+    """Draws ahead in order; some chunks of the bound stage come back as faults, before the ones drawn earlier."""
+
+    def __init__(self, group: int, first: int, capacity: int = 7) -> None:
+        self.group, self.first, self.capacity = group, first, capacity
+
+    @contextmanager
+    def open(self, worker: ChunkWorker) -> Generator[Session]:
+        yield _FaultySession(worker, self)
+
+
+class _FaultySession(Session):
+    def __init__(self, worker: ChunkWorker, executor: Faulty) -> None:
+        self.worker, self.executor, self.capacity = worker, executor, executor.capacity
+        self.tasks: list[Task] = []
+
+    def submit(self, task: Task) -> None:
+        self.tasks.append(task)
+
+    def collect(self) -> ChunkRecord:
+        task = self.tasks.pop()
+        chunk = task.chunk
+        wrong = chunk.stage == Stage.BOUND.value and chunk.group == self.executor.group
+        if wrong and chunk.index >= self.executor.first:
+            raise FaultyPredictionError(f"chunk {chunk.index} is faulty", chunk)
+        return self.worker(task)
+
+
+@pytest.mark.parametrize("group", range(3))
+def test_fault_in_a_chunk_drawn_ahead_matters_only_if_it_is_needed(
+    group: int, expected: ItemTally, tmp_path: Path
+) -> None:
+    assert expected.n_per_output is not None
+    needed = int(expected.n_per_output[LAYOUT.outputs.labels.ravel() == group][0]) // CHUNK
+    with DirectoryStore(tmp_path / "enough") as store:
+        assert_equal(stopped(executor=Faulty(group, needed), store=store), expected)
+        assert_holds_what_counts(store, expected)
+    with DirectoryStore(tmp_path / "short") as store:
+        with pytest.raises(FaultyPredictionError, match=f"^chunk {needed - 1} is faulty$"):
+            stopped(executor=Faulty(group, needed - 1), store=store)
+        # Everything before the fault is kept, and a run without it goes on from there.
+        assert store.merged(0, group, Stage.BOUND).n == (needed - 1) * CHUNK
+        assert_equal(stopped(store=store), expected)
+
+
+def test_fault_without_a_rule_keeps_what_was_being_drawn(tmp_path: Path) -> None:
+    plan = SamplingPlan(30, N_BOUND, seed=11, chunk_size=CHUNK)
+    with DirectoryStore(tmp_path) as store:
+        with pytest.raises(FaultyPredictionError, match=r"^chunk \d+ is faulty$"):
+            run(plan=plan, layout=LAYOUT, executor=Faulty(0, N_BOUND // CHUNK - 1), store=store)
+        kept = len(store.finished())
+        assert kept > 30 // CHUNK
+        assert_same(run(plan=plan, layout=LAYOUT, store=store), run(plan=plan, layout=LAYOUT))

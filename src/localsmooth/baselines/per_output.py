@@ -61,7 +61,7 @@ class _PerOutput(ItemMethod):
 
     def certify(self, item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
-        lower = item.votes.lower_bounds(settings.simultaneous, settings.alpha)
+        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
         eta = gaussian_vote_eta(lower)
         prediction = np.where(eta > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
         weights = noise.weights(item.layout.levels)[:1, :1]

@@ -95,7 +95,7 @@ class ReceptiveFields(ItemMethod):
         fine = Layout(item.layout.outputs, atoms.inputs, np.array(spread))
         threat = settings.threat.threat(settings.budgets, item.image, fine, noise)
         constraints = require_one_ball(self.name, threat, len(noise.kinds) * atoms.inputs.count)
-        lower = item.votes.lower_bounds(settings.simultaneous, settings.alpha)
+        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
         sets, radius = (
             self._flip_sets(lower, noise, item.layout, atoms, constraints)
             if isinstance(noise, BinaryNoise)

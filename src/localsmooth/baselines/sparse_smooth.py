@@ -97,7 +97,7 @@ class SparseSmooth(ItemMethod):
         kinds = len(noise.kinds)
         threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
         constraints = require_one_ball(self.name, threat, kinds * item.layout.inputs.count)
-        lower = item.votes.lower_bounds(settings.simultaneous, settings.alpha)
+        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
         addition, deletion = flip_probabilities(noise, item.layout)
         frontier = frontier_under(addition, deletion, float(lower.max()), constraints, kinds, self.horizon)
         # A majority is needed even where nothing is flipped.

@@ -16,6 +16,7 @@ from localsmooth.bounds.scores import (
 from localsmooth.bounds.sequence import VoteConfidenceSequence, sequential_lower_bounds
 from localsmooth.bounds.simultaneous import (
     SIMULTANEOUS,
+    SMALLEST_LEVEL,
     Bonferroni,
     FixedThresholdHolm,
     KFamilywise,
@@ -28,6 +29,7 @@ from localsmooth.bounds.simultaneous import (
     require_level_strategy,
 )
 from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower, clopper_pearson_upper
+from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, complete
 
 # One line per bound on scores that a configuration can name.
 SCORE_BOUNDS: dict[str, Callable[..., ScoreBound]] = {
@@ -37,8 +39,12 @@ SCORE_BOUNDS: dict[str, Callable[..., ScoreBound]] = {
 __all__ = [
     "SCORE_BOUNDS",
     "SIMULTANEOUS",
+    "SMALLEST_LEVEL",
     "Betting",
     "Bonferroni",
+    "CandidateRule",
+    "CandidateVotes",
+    "CandidateWeights",
     "CdfBand",
     "EmpiricalBernstein",
     "FixedThresholdHolm",
@@ -57,6 +63,7 @@ __all__ = [
     "WeightedBonferroni",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
+    "complete",
     "even_thresholds",
     "pick_k",
     "require_certifiable",

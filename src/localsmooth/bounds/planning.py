@@ -10,13 +10,14 @@ from scipy import stats
 
 from localsmooth.bounds.simultaneous import Bonferroni, KFamilywise, Simultaneous
 from localsmooth.bounds.votes import clopper_pearson_lower
+from localsmooth.bounds.weighting import CandidateRule
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["pick_k", "require_certifiable", "smallest_sample_count"]
 
 
 def smallest_sample_count(
-    alpha: float, n_outputs: int, threshold: float = 0.5, strategy: Simultaneous | None = None
+    alpha: float, n_outputs: int, threshold: float = 0.5, strategy: Simultaneous | CandidateRule | None = None
 ) -> int:
     """Return the smallest number of votes with which a unanimous output could be bounded above a threshold.
 
@@ -53,7 +54,12 @@ def smallest_sample_count(
 
 
 def require_certifiable(
-    n_bound: int, alpha: float, n_outputs: int, *, threshold: float = 0.5, strategy: Simultaneous | None = None
+    n_bound: int,
+    alpha: float,
+    n_outputs: int,
+    *,
+    threshold: float = 0.5,
+    strategy: Simultaneous | CandidateRule | None = None,
 ) -> None:
     """Refuse a sampling plan under which every output would abstain whatever the model answers.
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Integer
 from scipy import special
 
 from localsmooth.bounds.cases import distinct_cases
-from localsmooth.bounds.simultaneous import Simultaneous, VoteBounds, require_level_strategy
+from localsmooth.bounds.simultaneous import SMALLEST_LEVEL, Simultaneous, VoteBounds, require_level_strategy
 from localsmooth.bounds.votes import Count, NumericalError
 from localsmooth.errors import InvalidInputError
 
@@ -140,8 +140,7 @@ def sequential_lower_bounds(
         If the strategy does not work by levels, or a count or level is out of range.
     """
     levels = np.broadcast_to(require_level_strategy(strategy).levels(votes.size, alpha), votes.shape)
-    # Below this the logarithms lose their footing; to give up is always sound.
-    playing = levels > 1e-100
+    playing = levels > SMALLEST_LEVEL
     lower = sequence.lower(votes, n, np.where(playing, levels, 0.5))
     return VoteBounds(np.where(playing, lower, 0.0), strategy.discount)
 

@@ -26,6 +26,7 @@ from localsmooth.errors import InvalidInputError
 
 __all__ = [
     "SIMULTANEOUS",
+    "SMALLEST_LEVEL",
     "Bonferroni",
     "FixedThresholdHolm",
     "KFamilywise",
@@ -37,6 +38,10 @@ __all__ = [
     "WeightedBonferroni",
     "require_level_strategy",
 ]
+
+
+SMALLEST_LEVEL = 1e-100
+"""Below this the special functions lose their footing; to give an output up is always sound."""
 
 
 class NotSimultaneousWarning(UserWarning):
@@ -243,8 +248,7 @@ class WeightedBonferroni:
     ) -> VoteBounds:
         """Bound every output of positive weight by Clopper–Pearson at its level, the others by 0."""
         levels = self.levels(votes.size, alpha)
-        # Below this the special functions lose their footing; to give up is always sound.
-        playing = levels > 1e-100
+        playing = levels > SMALLEST_LEVEL
         lower = clopper_pearson_lower(votes, n, np.where(playing, levels, 0.5))
         return VoteBounds(np.where(playing, lower, 0.0), self.discount)
 

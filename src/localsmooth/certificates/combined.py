@@ -10,11 +10,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.bounds import (
+    SMALLEST_LEVEL,
+    CandidateRule,
+    CandidateVotes,
     ScoreBound,
     ScoreHistogram,
     ScoreMoments,
     Simultaneous,
     VoteConfidenceSequence,
+    complete,
     require_level_strategy,
     sequential_lower_bounds,
 )
@@ -59,6 +63,8 @@ class OutputVotes:
         Tallied scores of the candidates, if they were counted.
     sequence
         Confidence sequence to bound the votes with: needed where `n` depended on them; None for a fixed number.
+    candidate_votes
+        Votes of the candidate stage, for rules that take weights from it; None if they were not kept.
 
     Raises
     ------
@@ -71,6 +77,7 @@ class OutputVotes:
     n: int | Int[np.ndarray, "outputs"]
     scores: OutputScores | None = None
     sequence: VoteConfidenceSequence | None = None
+    candidate_votes: CandidateVotes | None = None
 
     def __post_init__(self) -> None:
         if self.sequence is None and not isinstance(self.n, int):
@@ -81,6 +88,10 @@ class OutputVotes:
             raise InvalidInputError(
                 "scores", "their bounds do not hold at numbers of samples that depend on them", "Leave the scores out"
             )
+
+    def rule(self, simultaneous: Simultaneous | CandidateRule, alpha: float) -> Simultaneous:
+        """Complete a rule that waits for the candidate stage."""
+        return complete(simultaneous, self.candidate_votes, int(np.max(self.n)), alpha)
 
     def lower_bounds(self, simultaneous: Simultaneous, alpha: float) -> Float[np.ndarray, "outputs"]:
         """Bound the candidates' probabilities from below, all at once."""
@@ -114,7 +125,7 @@ def certify_outputs(
     *,
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate],
-    simultaneous: Simultaneous,
+    simultaneous: Simultaneous | CandidateRule,
     score_bound: ScoreBound,
 ) -> CertifiedOutputs:
     """Bound the tallies of all outputs at once and turn them into base certificates.
@@ -145,23 +156,24 @@ def certify_outputs(
     Raises
     ------
     InvalidInputError
-        If there is no certificate, scores are needed and were not counted, or the rule cannot be used with scores or
-        with numbers of samples that depended on the votes.
+        If there is no certificate, scores or votes of the candidate stage are needed and were not kept, or the rule
+        cannot be used with scores or with numbers of samples that depended on the votes.
     """
     if not certificates:
         raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
     # Certificates from votes share one set of bounds, those from scores another: only the two kinds divide α.
     kinds = len({isinstance(certificate, VoteCertificate) for certificate in certificates})
     share = alpha if kinds == 1 else math.nextafter(alpha / kinds, 0.0)
+    rule = observed.rule(simultaneous, share)
     parts: list[Thresholds] = []
     lower: Float[np.ndarray, "outputs"] | None = None
     for certificate in certificates:
         if isinstance(certificate, VoteCertificate):
-            lower = observed.lower_bounds(simultaneous, share)
+            lower = observed.lower_bounds(rule, share)
             parts.append(certificate.certificates(noise, levels, lower, group))
     for certificate in certificates:
         if isinstance(certificate, ScoreCertificate):
-            part, mean = _score_part(certificate, observed, noise, levels, group, share, simultaneous, score_bound)
+            part, mean = _score_part(certificate, observed, noise, levels, group, share, rule, score_bound)
             parts.append(part)
             lower = mean if lower is None else lower
     assert lower is not None
@@ -191,7 +203,10 @@ def _score_part(
             f"{score_bound.name} needs a histogram of scores, and power sums were counted",
             "Sample with a histogram, or use the empirical Bernstein bound",
         )
-    level = require_level_strategy(simultaneous).levels(group.size, alpha)
-    bounds = score_bound.bounds(observed.scores.tally, level, observed.scores.reference)
-    made = certificate.certificates(noise, levels, bounds.mean_lower, bounds.deviation_upper, bounds.reference, group)
-    return made, bounds.mean_lower
+    level = np.broadcast_to(require_level_strategy(simultaneous).levels(group.size, alpha), group.shape)
+    # As for votes: an output without a level gives up.
+    playing = level > SMALLEST_LEVEL
+    bounds = score_bound.bounds(observed.scores.tally, np.where(playing, level, 0.5), observed.scores.reference)
+    mean_lower = np.where(playing, bounds.mean_lower, 0.0)
+    made = certificate.certificates(noise, levels, mean_lower, bounds.deviation_upper, bounds.reference, group)
+    return made, mean_lower

@@ -17,6 +17,8 @@ from torch import nn
 from localsmooth.bounds import (
     SCORE_BOUNDS,
     Bonferroni,
+    CandidateRule,
+    CandidateWeights,
     FixedThresholdHolm,
     KFamilywise,
     PaperHolm,
@@ -25,6 +27,7 @@ from localsmooth.bounds import (
 from localsmooth.certificates import (
     SCORE_CERTIFICATES,
     VOTE_CERTIFICATES,
+    ExactVotes,
     RenyiVotes,
     ScoreCertificate,
     VoteCertificate,
@@ -36,6 +39,7 @@ from localsmooth.config.certificate import (
     FixedThresholdHolmSection,
     KFamilywiseSection,
     PaperHolmSection,
+    WeightedBonferroniSection,
 )
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.known import CityscapesSection, PascalVocSection, SegmentationModelSection
@@ -354,6 +358,8 @@ def _certificates(section: CertificateSection, noise: Noise) -> tuple[VoteCertif
     for name in section.base or [default_certificate(noise).name]:
         if name == RenyiVotes.name and section.renyi_orders is not None:
             made.append(RenyiVotes(tuple(section.renyi_orders)))
+        elif name == ExactVotes.name:
+            made.append(section.exact_votes.build())
         elif name in VOTE_CERTIFICATES:
             made.append(VOTE_CERTIFICATES[name]())
         else:
@@ -361,7 +367,9 @@ def _certificates(section: CertificateSection, noise: Noise) -> tuple[VoteCertif
     return tuple(made)
 
 
-def _rule(section: AnyRule) -> Simultaneous:
+def _rule(section: AnyRule) -> Simultaneous | CandidateRule:
+    if isinstance(section, WeightedBonferroniSection):
+        return CandidateWeights() if section.thresholds is None else CandidateWeights(tuple(section.thresholds))
     if isinstance(section, KFamilywiseSection):
         return KFamilywise(section.k)
     if isinstance(section, FixedThresholdHolmSection):
@@ -378,7 +386,8 @@ def _threat(section: AnyNoise) -> ItemThreat:
 def build_plan(configuration: Configuration) -> SamplingPlan:
     """Make the sampling plan."""
     section = configuration.sampling
-    stop = StopWhenDecided() if section.stop_early else None
+    only = section.stop_for == "largest-budget"
+    stop = StopWhenDecided(largest_budget_only=only) if section.stop_early else None
     return SamplingPlan(section.n_candidate, section.n_bound, section.seed, section.chunk_size, stop)
 
 

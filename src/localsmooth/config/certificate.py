@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from localsmooth.certificates import ExactVotes
+from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.section import Section
 
@@ -18,6 +20,7 @@ __all__ = [
     "FixedThresholdHolmSection",
     "KFamilywiseSection",
     "PaperHolmSection",
+    "WeightedBonferroniSection",
 ]
 
 
@@ -71,8 +74,17 @@ class PaperHolmSection(Section):
     rule: Literal["paper_holm"]
 
 
+class WeightedBonferroniSection(Section):
+    """Every bound holds at once; alpha is shared by the outputs' votes in the candidate stage."""
+
+    rule: Literal["weighted_bonferroni"]
+    thresholds: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(default=None, min_length=1)
+    """Label probabilities that the budgets of interest ask for; those of evenly spaced Gaussian budgets by default."""
+
+
 AnyRule = Annotated[
-    BonferroniSection | KFamilywiseSection | FixedThresholdHolmSection | PaperHolmSection, Field(discriminator="rule")
+    BonferroniSection | KFamilywiseSection | WeightedBonferroniSection | FixedThresholdHolmSection | PaperHolmSection,
+    Field(discriminator="rule"),
 ]
 
 
@@ -104,12 +116,20 @@ class CertificateSection(Section):
     """Base certificates, by default the one from votes that goes with the noise; votes and scores share alpha."""
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
     """Orders of renyi-votes."""
+    exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)
+    """Settings of exact-votes."""
     many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
     """How alpha is shared among the outputs."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""
     baseline: AnyBaseline | None = None
     """Certify with a baseline in place of base certificates and collective bounds."""
+
+    @model_validator(mode="after")
+    def _settings_are_used(self) -> CertificateSection:
+        if self.exact_votes != ExactVotesSection() and ExactVotes.name not in (self.base or ()):
+            raise ValueError('exact_votes has no effect unless "exact-votes" is in base')
+        return self
 
     def budget_values(self) -> list[float]:
         """All budgets, ascending."""

@@ -256,6 +256,8 @@ class SamplingSection(Section):
     """Samples that are stored together; what an interruption can lose."""
     stop_early: bool = False
     """Stop an output group once each output is certified for the largest budget or hopeless; for votes only."""
+    stop_for: Literal["all-budgets", "largest-budget"] = "all-budgets"
+    """What counts as hopeless with stop_early: to certify no budget, or not to certify the largest one."""
     batch_size: int | None = Field(default=None, ge=1)
     """Samples per forward pass; measured before the run by default."""
     channels_last: bool | None = None

@@ -17,6 +17,8 @@ import xarray as xr
 
 from localsmooth.bounds import (
     Bonferroni,
+    CandidateRule,
+    CandidateVotes,
     EmpiricalBernstein,
     ScoreBound,
     Simultaneous,
@@ -33,6 +35,7 @@ from localsmooth.models import Model, check_item, check_model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.item import SampledItem
+from localsmooth.pipeline.keeping import naming_keys, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
@@ -40,7 +43,6 @@ from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
-from localsmooth.results import save
 from localsmooth.sampling import (
     DirectoryStore,
     FileStore,
@@ -71,7 +73,7 @@ def certify(
     noise: Noise | None = None,
     bounds: Mapping[str, Bound] | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
-    simultaneous: Simultaneous | None = None,
+    simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
     method: ItemMethod | None = None,
@@ -112,7 +114,7 @@ def certify(
         Base certificates; by default the one from votes that goes with the noise. All hold at once (votes and scores
         share α), and each output relies on the best for it.
     simultaneous
-        How α is shared among the outputs; Bonferroni by default.
+        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage.
     score_bound
         Bound on scores, for certificates that need them; empirical Bernstein by default.
     threat
@@ -123,7 +125,8 @@ def certify(
         As in `ItemSet`.
     out
         Run directory: finished chunks are kept there, a run that was interrupted goes on, and the result is written
-        to `result.nc`. Without one, nothing is written.
+        to `result.nc`; an earlier result with other contents is kept as `result-1.nc` and so on. Without a directory,
+        nothing is written.
     name
         What the result calls the method.
     units
@@ -245,7 +248,10 @@ def run_certification(
         images = [item.image for item in items]
         drawn = method and method.draw(model, images, layouts, noise, plan, tallied, settings, options, told)
         if drawn is None:
-            tallies = sample(model, images, layouts, noise, plan, tallied, options=options, progress=told, part=part)
+            with naming_keys(tallied, kept_configuration):
+                tallies = sample(
+                    model, images, layouts, noise, plan, tallied, options=options, progress=told, part=part
+                )
             drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
         chunks = tallied.finished().values()
         if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
@@ -291,7 +297,7 @@ def run_certification(
             save_record(record, Path(out))
         result = assemble(sampled, noise, record, settings, method)
         if out is not None:
-            save(result, Path(out) / "result.nc")
+            save_result(result, Path(out))
     return result
 
 
@@ -398,7 +404,8 @@ def _output_votes(
     if scores is not None:
         counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
     n = tally.n if tally.n_per_output is None else tally.n_per_output
-    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence)
+    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first)
 
 
 def _class_names(items: ItemSet, classes: int) -> list[str]:

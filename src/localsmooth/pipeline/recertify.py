@@ -7,7 +7,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.pipeline.assemble import assemble
@@ -33,7 +33,7 @@ def recertify(
     budgets: Sequence[float] | None = None,
     bounds: Mapping[str, Bound] | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
-    simultaneous: Simultaneous | None = None,
+    simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
     method: ItemMethod | None = None,

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from localsmooth.bounds import VoteConfidenceSequence
+from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
@@ -186,6 +186,8 @@ def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
             store.put_array(f"item{index}-label", item.label)
         store.put_array(f"item{index}-candidate", item.votes.candidate)
         store.put_array(f"item{index}-votes", item.votes.votes)
+        if item.votes.candidate_votes is not None:
+            store.put_array(f"item{index}-candidate-votes", item.votes.candidate_votes.votes)
         if not isinstance(item.votes.n, int):
             store.put_array(f"item{index}-n", item.votes.n)
         if item.votes.scores is not None:
@@ -228,11 +230,18 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                     record.n_bound if record.sequence is None else store.get_array(f"item{index}-n"),
                     _load_scores(record, store, index),
                     record.sequence,
+                    _load_candidate_votes(record, store, index),
                 ),
                 {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
             )
         )
     return made
+
+
+def _load_candidate_votes(record: RunRecord, store: Store, index: int) -> CandidateVotes | None:
+    """Votes of the candidate stage; runs that were sampled before these were kept have none."""
+    name = f"item{index}-candidate-votes"
+    return CandidateVotes(store.get_array(name), record.n_candidate) if store.has_array(name) else None
 
 
 def _load_scores(record: RunRecord, store: Store, index: int) -> OutputScores | None:

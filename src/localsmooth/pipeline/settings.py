@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
@@ -49,7 +49,7 @@ class CertificationSettings:
     budgets: tuple[float, ...]
     certificates: Sequence[VoteCertificate | ScoreCertificate]
     bounds: Mapping[str, Bound] = field(default_factory=lambda: DEFAULT_BOUNDS)
-    simultaneous: Simultaneous = field(default_factory=Bonferroni)
+    simultaneous: Simultaneous | CandidateRule = field(default_factory=Bonferroni)
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     threat: ItemThreat = field(default_factory=NormBall)
 

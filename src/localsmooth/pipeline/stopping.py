@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.bounds import LevelStrategy, VoteConfidenceSequence, require_level_strategy
+from localsmooth.bounds import (
+    SMALLEST_LEVEL,
+    CandidateRule,
+    LevelStrategy,
+    VoteConfidenceSequence,
+    require_level_strategy,
+)
 from localsmooth.certificates import VoteCertificate, certified_radius
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
@@ -41,10 +47,12 @@ class Goal:
 
 @dataclass(frozen=True)
 class StopWhenDecided(StoppingRule):
-    """Stop when each output of a group has reached its goal, or cannot be certified at all.
+    """Stop when each output of a group has reached its goal, or cannot be certified.
 
-    An output is decided while its lower confidence bound exceeds the target, or its upper one is at most 1/2. Both
-    come from a confidence sequence, which certification then uses too: it holds at every number of samples at once.
+    An output is decided while its lower confidence bound exceeds the target, or its upper one is at most 1/2, so that
+    no budget can be certified. Both come from a confidence sequence, which certification then uses too: it holds at
+    every number of samples at once. An output whose probability lies between 1/2 and the target stays undecided, since
+    further samples help it to smaller budgets; with `largest_budget_only` its upper bound decides it too.
 
     Parameters
     ----------
@@ -53,6 +61,9 @@ class StopWhenDecided(StoppingRule):
         adversary spends it.
     sequence
         The confidence sequence.
+    largest_budget_only
+        Whether to stop for outputs that cannot reach the target, too. That saves samples where only the largest budget
+        is of interest, and costs certified outputs at smaller ones.
     goals
         Level and target for every item and output group. `certify` fills them in.
 
@@ -65,6 +76,7 @@ class StopWhenDecided(StoppingRule):
     target: float | None = None
     sequence: VoteConfidenceSequence = field(default_factory=VoteConfidenceSequence)
     goals: tuple[tuple[Goal, ...], ...] = ()
+    largest_budget_only: bool = False
 
     def __post_init__(self) -> None:
         if self.target is not None and not 0.5 <= self.target < 1:
@@ -73,7 +85,9 @@ class StopWhenDecided(StoppingRule):
     def decided(self, item: int, group: int, votes: Int[np.ndarray, "outputs"], n: int) -> bool:
         """Whether every output of the group is decided."""
         goal = self.goals[item][group]
-        return bool(self.sequence.decided(votes, n, goal.level, goal.target, hopeless=0.5).all())
+        # A target that nothing reaches would decide every output before its first sample.
+        hopeless = goal.target if self.largest_budget_only and goal.target < 1 else 0.5
+        return bool(self.sequence.decided(votes, n, goal.level, goal.target, hopeless).all())
 
     def require_fit(self, groups: Sequence[int]) -> None:
         """Refuse other items and groups than there are goals for."""
@@ -88,7 +102,7 @@ class StopWhenDecided(StoppingRule):
             "rule": "decided",
             "sequence": [self.sequence.a, self.sequence.b],
             "goals": [[[goal.level, goal.target] for goal in goals] for goals in self.goals],
-        }
+        } | ({"largest_budget_only": True} if self.largest_budget_only else {})
 
 
 def with_goals(
@@ -120,6 +134,12 @@ def with_goals(
             "there are certificates from scores, whose bounds need a number of samples that is fixed beforehand",
             "Use certificates from votes alone, or draw every sample of the plan",
         )
+    if isinstance(settings.simultaneous, CandidateRule):
+        raise InvalidInputError(
+            "stop",
+            f"{settings.simultaneous.name} fixes its levels after the candidate stage, and the goals are set before it",
+            "Sample with Bonferroni (the finished run may be certified again with weights), or draw every sample",
+        )
     strategy = require_level_strategy(settings.simultaneous)
     rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
     for layout in layouts:
@@ -139,7 +159,7 @@ def _levels(strategy: LevelStrategy, alpha: float, layout: Layout) -> Float[np.n
     groups = layout.outputs.labels.ravel()
     levels = np.broadcast_to(np.asarray(strategy.levels(groups.size, alpha), dtype=np.float64), groups.shape)
     strictest = np.full(layout.outputs.count, alpha)
-    playing = levels > 1e-100
+    playing = levels > SMALLEST_LEVEL
     np.minimum.at(strictest, groups[playing], levels[playing])
     return strictest
 

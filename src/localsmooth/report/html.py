@@ -20,7 +20,7 @@ from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import charts
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.pictures import png, scale_picture
-from localsmooth.report.promise import assumptions, promise, tiles
+from localsmooth.report.promise import foundations, promise, tiles
 from localsmooth.report.summary import headline_budget
 from localsmooth.report.tables import certificate_table, configuration_text, prediction_table, run_table
 from localsmooth.results import run_info, validate
@@ -80,10 +80,8 @@ def render_report(
             raise InvalidInputError(field, "differs between the results", "Report results of one task together")
     run = next(iter(runs.values()))
     promises: dict[str, list[str]] = {}
-    foundations: dict[tuple[str, ...], list[str]] = {}
     for method, one in runs.items():
         promises.setdefault(promise(one), []).append(method)
-        foundations.setdefault(tuple(assumptions(one)), []).append(method)
     shown, diagrams = cards(results, max_items), charts(results)
     script = (files("localsmooth.report") / "templates" / "page.js").read_text("utf-8")
     style = (files("localsmooth.report") / "templates" / "page.css").read_text("utf-8")
@@ -104,7 +102,7 @@ def render_report(
         run=run,
         runs=runs,
         promises=promises,
-        foundations=foundations,
+        foundations=foundations(runs),
         tiles=tiles(results),
         charts=diagrams,
         cards=shown,

@@ -11,7 +11,7 @@ from localsmooth.report.summary import best_curve, has_target, headline_budget, 
 from localsmooth.report.tables import percent
 from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
 
-__all__ = ["Tile", "assumptions", "promise", "tiles"]
+__all__ = ["Tile", "assumptions", "foundations", "promise", "tiles"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,18 @@ def assumptions(run: RunInfo) -> list[str]:
         device + ".",
         *run.assumptions,
     ]
+
+
+def foundations(runs: Mapping[str, RunInfo]) -> dict[tuple[str, ...], list[str]]:
+    """What the promises rest on, each sentence once: by the methods that it holds for, those of all methods first."""
+    methods: dict[str, list[str]] = {}
+    for method, run in runs.items():
+        for sentence in dict.fromkeys(assumptions(run)):
+            methods.setdefault(sentence, []).append(method)
+    made: dict[tuple[str, ...], list[str]] = {}
+    for sentence, names in sorted(methods.items(), key=lambda entry: -len(entry[1])):
+        made.setdefault(tuple(names), []).append(sentence)
+    return made
 
 
 def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:

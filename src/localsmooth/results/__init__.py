@@ -1,7 +1,7 @@
 """The result of a certification: one labelled data set, in memory and on disk."""
 
 from localsmooth.results.build import build_dataset
-from localsmooth.results.files import load, save
+from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.item import CertifiedCurve, ItemResult
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
 from localsmooth.results.run import RunInfo, Saving, run_info
@@ -26,5 +26,6 @@ __all__ = [
     "load",
     "run_info",
     "save",
+    "set_aside",
     "validate",
 ]

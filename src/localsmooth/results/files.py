@@ -16,7 +16,7 @@ import xarray as xr
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.validate import validate
 
-__all__ = ["load", "save"]
+__all__ = ["load", "save", "set_aside"]
 
 _FILTERS = {1, 2, 3}  # deflate, shuffle, checksum: the ones that HDF5 has built in and that load no plugin
 
@@ -57,6 +57,39 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str]) -> Path | None:
+    """Rename the file that `save` would replace, unless it holds the same numbers.
+
+    Parameters
+    ----------
+    dataset
+        The result that is about to be saved.
+    path
+        Where.
+
+    Returns
+    -------
+    Path | None
+        The older file's new name, with the first number that is free; None if there was nothing to keep.
+    """
+    target = Path(path)
+    if not target.exists():
+        return None
+    try:
+        older = load(target)
+        said = ("method", "alpha", "threat", "assumptions")
+        same = all(older.attrs.get(name) == dataset.attrs.get(name) for name in said)
+        if same and older.drop_attrs(deep=False).equals(dataset.drop_attrs(deep=False)):
+            return None
+    except InvalidInputError:
+        pass  # damaged, or of another version: not ours to lose
+    number = 1
+    while (kept := target.with_name(f"{target.stem}-{number}{target.suffix}")).exists():
+        number += 1
+    os.replace(target, kept)
+    return kept
 
 
 def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset:

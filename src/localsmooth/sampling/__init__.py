@@ -17,7 +17,7 @@ from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProg
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
 from localsmooth.sampling.sample import sample
 from localsmooth.sampling.stopping import StoppingRule
-from localsmooth.sampling.store import MemoryStore, MergedCounts, Store, StoreError
+from localsmooth.sampling.store import MemoryStore, MergedCounts, OtherRunError, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import ThreadExecutor, default_executor
 
@@ -43,6 +43,7 @@ __all__ = [
     "MergedCounts",
     "NoProgress",
     "OtherPartsMissingError",
+    "OtherRunError",
     "Part",
     "Predictions",
     "Problem",

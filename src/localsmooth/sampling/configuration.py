@@ -43,9 +43,13 @@ class RunConfiguration:
         """Hexadecimal SHA-256 of the canonical JSON."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
+    def leaves(self) -> dict[str, object]:
+        """All entries by their dotted names."""
+        return dict(_leaves(json.loads(self.text), ""))
+
     def differences(self, other: RunConfiguration) -> list[str]:
         """Dotted names of the entries in which two descriptions differ."""
-        mine, theirs = (dict(_leaves(json.loads(c.text), "")) for c in (self, other))
+        mine, theirs = self.leaves(), other.leaves()
         absent = object()
         return sorted(k for k in mine.keys() | theirs.keys() if mine.get(k, absent) != theirs.get(k, absent))
 

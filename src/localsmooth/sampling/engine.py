@@ -28,7 +28,19 @@ __all__ = ["ChunkWorker", "FaultyPredictionError", "Problem", "Task"]
 
 
 class FaultyPredictionError(LocalsmoothError):
-    """The model returned scores that are NaN or infinite, or labels that are no classes."""
+    """The model returned scores that are NaN or infinite, or labels that are no classes.
+
+    Parameters
+    ----------
+    message
+        What happened, and where.
+    chunk
+        The chunk that cannot be counted.
+    """
+
+    def __init__(self, message: str, chunk: Chunk | None = None) -> None:
+        super().__init__(message)
+        self.chunk = chunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +178,8 @@ class ChunkWorker:
             raise FaultyPredictionError(
                 f"item {chunk.item}, output group {chunk.group}, chunk {chunk.index} of the {stage.name.lower()} "
                 "stage: the model returned scores that are NaN or infinite, or labels outside its classes. Nothing "
-                "was counted for this chunk; check the model on noisy inputs, or use full precision"
+                "was counted for this chunk; check the model on noisy inputs, or use full precision",
+                chunk,
             )
         counts = {
             f"{name}.{key}": array.cpu().numpy()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from localsmooth.sampling.engine import FaultyPredictionError
 from localsmooth.sampling.plan import Chunk, SamplingPlan
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.store import MergedCounts
@@ -42,6 +43,7 @@ class GroupProgress:
         self._missing = deque(chunk for chunk in chunks if chunk.index not in finished)
         self._to_draw = deque(self._missing)
         self._early: dict[int, ChunkRecord] = {}
+        self._faults: dict[int, FaultyPredictionError] = {}
         self._n = merged.n
         self._votes = merged.counts["votes.votes"].astype(np.int64) if merged.n else np.zeros(1, dtype=np.int64)
         self.in_flight = 0
@@ -49,8 +51,8 @@ class GroupProgress:
 
     @property
     def to_draw(self) -> bool:
-        """Whether another chunk could be drawn."""
-        return bool(self._to_draw)
+        """Whether another chunk could be drawn; none is of use after one that cannot be counted."""
+        return bool(self._to_draw) and not self._faults
 
     @property
     def over(self) -> bool:
@@ -61,6 +63,11 @@ class GroupProgress:
     def skipped(self) -> int:
         """Samples that are not needed; 0 before the decision."""
         return sum(chunk.size for chunk in self._missing) if self.decided else 0
+
+    @property
+    def fault(self) -> FaultyPredictionError | None:
+        """Why the next chunk that is needed cannot be counted; None while that does not matter."""
+        return None if self.over else self._faults.get(self._missing[0].index)
 
     def draw(self) -> Chunk:
         """The next chunk to draw."""
@@ -80,6 +87,11 @@ class GroupProgress:
             self._votes = self._votes + taken.counts["votes.votes"]
             self.decided = self._decide()
         return kept
+
+    def give_up(self, chunk: Chunk, error: FaultyPredictionError) -> None:
+        """Take note that a drawn chunk cannot be counted: a fault only once all chunks before it do not suffice."""
+        self.in_flight -= 1
+        self._faults[chunk.index] = error
 
     def _decide(self) -> bool:
         # Where a file was deleted by hand, what the store holds is no prefix: the gap is filled before the rule looks.

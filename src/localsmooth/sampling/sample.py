@@ -14,7 +14,7 @@ from localsmooth.layout import Layout
 from localsmooth.models import Model, check_item
 from localsmooth.noise import Noise
 from localsmooth.sampling.configuration import describe_run
-from localsmooth.sampling.engine import ChunkWorker, Problem, Task
+from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
 from localsmooth.sampling.executor import Executor
 from localsmooth.sampling.group_progress import GroupProgress
 from localsmooth.sampling.options import SamplingOptions
@@ -93,7 +93,8 @@ def sample(
     StoreError
         If the store belongs to another configuration, or something in it cannot be used.
     FaultyPredictionError
-        If the model returns scores that are not finite.
+        If the model returns scores that are not finite in a sample that is needed. What was being drawn is finished
+        and kept first.
     OtherPartsMissingError
         If a part was asked for, all of it is in the store, and something else is still missing.
     """
@@ -255,6 +256,24 @@ class _Schedule:
             self._ready.append(Task(progress.draw(), chosen))
         return sum(taken.n for taken in kept) + progress.skipped
 
+    def failed(self, error: FaultyPredictionError) -> FaultyPredictionError | None:
+        """A chunk cannot be counted; returns the error if the chunk is needed, as far as is known now."""
+        chunk = error.chunk
+        if self._plan.stop is None or chunk is None or chunk.stage != Stage.BOUND.value:
+            return error
+        place = chunk.item, chunk.group
+        if place not in self._open:
+            return None  # drawn ahead, in vain
+        progress, _ = self._open[place]
+        progress.give_up(chunk, error)
+        return progress.fault
+
+    @property
+    def fault(self) -> FaultyPredictionError | None:
+        """Why the run cannot be finished, if that is so."""
+        faults = (progress.fault for progress, _ in self._open.values())
+        return next((fault for fault in faults if fault is not None), None)
+
     def _missing(self, item: int, group: int) -> int:
         """Samples of an output group that are neither there nor known to be superfluous."""
         missing = self._plan.n_candidate + self._plan.n_bound - self._drawn[item, group]
@@ -293,14 +312,21 @@ class _Schedule:
 
 
 def _work_off(schedule: _Schedule, worker: ChunkWorker, executor: Executor, told: SamplingProgress) -> None:
-    in_flight = 0
+    in_flight, fault = 0, None
     with executor.open(worker) as session:
         while True:
-            while in_flight < session.capacity and (task := schedule.next()) is not None:
+            while fault is None and in_flight < session.capacity and (task := schedule.next()) is not None:
                 session.submit(task)
                 in_flight += 1
             if not in_flight:
-                return
-            record = session.collect()
+                break
+            try:
+                record = session.collect()
+            except FaultyPredictionError as error:
+                fault = fault or schedule.failed(error)
+            else:
+                told.advance(schedule.done(record))
+                fault = fault or schedule.fault
             in_flight -= 1
-            told.advance(schedule.done(record))
+    if fault is not None:
+        raise fault

@@ -15,7 +15,7 @@ from localsmooth.sampling.configuration import RunConfiguration
 from localsmooth.sampling.plan import Stage
 from localsmooth.sampling.record import ChunkRecord
 
-__all__ = ["ChunkKey", "FinishedChunk", "MemoryStore", "MergedCounts", "Store", "StoreError", "merge"]
+__all__ = ["ChunkKey", "FinishedChunk", "MemoryStore", "MergedCounts", "OtherRunError", "Store", "StoreError", "merge"]
 
 ChunkKey = tuple[int, int, int, int]
 """Item, output group, stage and number of a chunk."""
@@ -23,6 +23,10 @@ ChunkKey = tuple[int, int, int, int]
 
 class StoreError(LocalsmoothError):
     """Stored tallies cannot be used or added to."""
+
+
+class OtherRunError(StoreError):
+    """A store holds the tallies of a run with another configuration."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,10 @@ class Store(ABC):
             If there is no such array.
         """
 
+    def has_array(self, name: str) -> bool:
+        """Whether there is an array of that name."""
+        return name in self.array_names()
+
     @abstractmethod
     def array_names(self) -> list[str]:
         """Names of all arrays that are kept, sorted."""
@@ -205,14 +213,16 @@ def require_same(kept: RunConfiguration, wanted: RunConfiguration, place: str) -
 
     Raises
     ------
-    StoreError
+    OtherRunError
         Naming the entries that differ.
     """
     if kept.sha256 == wanted.sha256:
         return
     names = kept.differences(wanted)
+    # A layout is known by its digest: partitions, noise levels and views.
+    names = [f"{name} and its noise levels" if name.endswith(".layout") else name for name in names]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    raise StoreError(
+    raise OtherRunError(
         f"{place} holds tallies of another configuration (differing in {shown}), and tallies of different "
         "distributions must not be mixed. Use another run directory, or restore the configuration"
     )

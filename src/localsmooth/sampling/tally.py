@@ -39,6 +39,8 @@ class ItemTally:
         Arrays of further counters by "counter.array", and what else the candidate stage chose by its name.
     n_per_output
         With a stopping rule, samples of the bound stage that were counted for each output; None without.
+    candidate_votes
+        How many samples of the candidate stage were predicted as the candidate; None if labels were not counted there.
     """
 
     shape: tuple[int, ...]
@@ -49,6 +51,7 @@ class ItemTally:
     candidate_counts: Int[np.ndarray, "outputs classes"] | None
     further: Mapping[str, Shaped[np.ndarray, "outputs ..."]]
     n_per_output: Int[np.ndarray, " outputs"] | None = None
+    candidate_votes: Int[np.ndarray, " outputs"] | None = None
 
     def __post_init__(self) -> None:
         n = self.n if self.n_per_output is None else self.n_per_output
@@ -154,6 +157,7 @@ def _collect_item(
         n=plan.n_bound,
         candidate_counts=gathered.pop("labels.counts", None),
         n_per_output=gathered.pop("n", None),
+        candidate_votes=gathered.pop("labels.candidate", None),
         further=gathered,
     )
 
@@ -172,6 +176,9 @@ def _group_arrays(
     require_choice(item, group, chosen, stages[Stage.BOUND].chosen)
     yield from chosen.items()
     for name, array in stages[Stage.CANDIDATE].counts.items():
+        if name == "labels.counts":
+            votes = np.take_along_axis(array, chosen["candidate"].astype(np.int64)[:, None], axis=1)
+            yield "labels.candidate", votes[:, 0]
         if name != "labels.counts" or keep_candidate_counts:
             yield name, array
     bound = stages[Stage.BOUND]
