@@ -122,7 +122,7 @@ class Relaxation:
         known
             Lines that hold in this cell already.
         guess
-            Feeds at which to draw one line each before the first solve; the middle of the cell by default.
+            Feeds at which to draw one line each before the first solve; where the minorant starts by default.
         slack
             Violation, in targets, below which no line is added (besides a billionth of a group's count).
         rounds
@@ -138,9 +138,13 @@ class Relaxation:
         low = np.minimum(every_low[self._live], roof)
         lines = [line for line in known if line[0] in self._at]
         lines.extend((piece, _floor(pieces, cell, piece), 0.0) for piece in self._held)
-        first = 0.5 * (low + roof) if guess is None else np.clip(guess[self._live], low, roof)
+        if guess is None:
+            firsts = [low + share * (roof - low) for share in (minorant.starts if not known else minorant.starts[-1:])]
+        else:
+            firsts = [np.clip(guess[self._live], low, roof)]
         lines.extend(
             (int(piece), *self._line(minorant, s, int(piece), int(a), int(z), float(feed)))
+            for first in firsts
             for piece, s, a, z, feed in zip(self._live, steps, start, stop, first, strict=True)
         )
         self._load(cell, low, roof, lines)
