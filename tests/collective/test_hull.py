@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from localsmooth.collective import Ball, Envelope, LinearProgram, Problem, solve
-from localsmooth.collective.hull import Hull
+from localsmooth.collective.hull import Hull, _above
 from localsmooth.collective.steps import Steps, step_function, step_functions
 
 
@@ -26,6 +26,11 @@ def lower_hull(x, y):
     return chain
 
 
+def nearly_a_line(falls):
+    left = np.cumsum(falls[::-1])[::-1].astype(float)
+    return Steps((left[0] - left) / 7.1, left)
+
+
 CURVES = {
     "normal": lambda r, n: step_function(np.abs(r.normal(3, 1.5, n))),
     "heavy": lambda r, n: step_function(r.pareto(0.7, n)),
@@ -37,9 +42,7 @@ CURVES = {
     "atom": lambda r, n: step_function(np.concatenate([r.exponential(1.0, n // 2), np.full(n // 2, 20.0)])),
     "line": lambda r, n: Steps(np.arange(n) * 1.0, np.arange(n)[::-1] * 3.0),
     # All points lie within a rounding error of a line.
-    "nearly a line": lambda r, n: Steps(
-        np.cumsum(np.append(0.0, 0.1 + r.integers(-2, 3, n - 1) * 2.0**-56)), np.arange(n)[::-1] * 1.0
-    ),
+    "nearly a line": lambda r, n: nearly_a_line(r.integers(1, 10**6, n)),
 }
 
 
@@ -104,3 +107,21 @@ def test_what_a_budget_looks_at_does_not_grow_with_the_outputs():
         points = steps.hull.covering(17, len(steps) - 5)
         assert len(points) < 1500
         assert len(steps.hull.vertices(17, len(steps) - 5)) < 150
+
+
+def test_above_means_above_whatever_was_rounded():
+    r = np.random.default_rng(0)
+    number = 3000
+    left, width = r.uniform(0, 1, number), r.uniform(0.5, 2, (2, number))
+    low, falls = r.integers(0, 10**6, number).astype(float), r.integers(1, 10**6, (2, number)).astype(float)
+    middle, high = low + falls[0], low + falls[0] + falls[1]
+    right = left + width[0]
+    x = right - width[0] * falls[0] / (falls[0] + falls[1])  # on the chord, up to a rounding error or two
+    claimed = _above(left, x, right, high, middle, low)
+    wrong = 0
+    for a, b, c, u, v, w, claim in zip(left, x, right, high, middle, low, claimed, strict=True):
+        run = (Fraction(v) - Fraction(u)) * (Fraction(c) - Fraction(a))
+        rise = (Fraction(w) - Fraction(u)) * (Fraction(b) - Fraction(a))
+        wrong += bool(claim) and not run > rise
+    assert wrong == 0
+    assert np.count_nonzero(_above(left, x, right, high, middle + 1, low)) == number

@@ -1,8 +1,8 @@
 """Lower convex hulls of any range of points on a falling curve, from blocks prepared once.
 
-Blocks double in size from level to level, and each keeps the points that may be vertices of its own lower hull. A range
-is a few blocks and two short ends, so its hull costs no look at all of its points. A point is dropped only where it lies
-above a chord for certain, whatever was rounded: no vertex is ever lost, and a few points too many are kept.
+Blocks double in size from level to level, and each keeps the points that may be vertices of its own lower hull. A
+range is a few blocks and two short ends, so its hull costs no look at all of its points. A point is dropped only where
+it lies above a chord for certain, whatever was rounded: no vertex is ever lost, and a few points too many are kept.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class Search:
         known, bound = parent.relaxed, parent.bound
         setting = self._setting
         slack = 0.3 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
-        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.feeds, slack)
+        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.basis, known.feeds, slack)
         point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
         proven = evaluate(pieces, setting.region, cell, point)
         if proven > bound:
