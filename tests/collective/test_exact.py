@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -26,11 +27,14 @@ from localsmooth.collective import (
     solve,
     verify,
 )
+from localsmooth.collective.direct import Claim
 from localsmooth.collective.proof import SplitFeed, Tighten
 from localsmooth.errors import InvalidInputError
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
+
+milp = importlib.import_module("localsmooth.collective.milp")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -38,10 +42,14 @@ def test_stored_cases(case):
     exact = solve(stored(case), Exact(), verify=True)[0]
     assert exact.certified == case["expected"]["exact"] == exact.upper
     assert exact.status is Status.EXACT
-    direct = solve(stored(case), Milp())[0]
+    direct = solve(stored(case), Milp(), verify=True)[0]
     assert direct.certified == case["expected"]["exact"] == direct.upper
-    quantised = solve(stored(case), Milp(bins=2))[0]
+    assert direct.claimed == pytest.approx(direct.certified, abs=0.51)
+    assert direct.status is Status.EXACT
+    quantised = solve(stored(case), Milp(bins=2), verify=True)[0]
     assert case["expected"]["envelope"] - 1e-4 <= quantised.certified <= case["expected"]["exact"]
+    assert quantised.claimed <= case["expected"]["exact"] + 0.01
+    assert quantised.certified >= quantised.claimed - 0.01
 
 
 @given(seed=seeds)
@@ -73,6 +81,10 @@ def test_exact_finds_the_optimum_of_several_certificates(seed):
     answer = solve(build(case), Exact(), verify=True)[0]
     assert answer.certified == optimum
     assert solve(build(case), Envelope(), verify=True)[0].lower <= answer.certified + 1e-9
+    direct = solve(build(case), Milp(), verify=True)[0]
+    assert direct.certified == optimum
+    # A simple attack that breaks everything leaves nothing to ask.
+    assert optimum == 0 or direct.claimed == pytest.approx(optimum, abs=0.51)
 
 
 def _field(seed=0, outputs=3000, groups=6):
@@ -134,9 +146,36 @@ def _with_lower_ceilings(node):
     return node, 0
 
 
-def test_the_direct_program_cannot_be_verified():
-    with pytest.raises(InvalidInputError, match="Exact"):
-        solve(Problem([[1.0]], [1.0], [0], Ball(1.0)), Milp(), verify=True)
+@pytest.mark.parametrize("claim", [None, 1e9, np.nan, np.inf, -np.inf])
+def test_what_the_direct_programs_solver_claims_is_never_certified_unproven(monkeypatch, claim):
+    problem = Problem(*_field(outputs=600, groups=6), Ball([0.4, 0.5]))
+    envelope, exact = solve(problem, Envelope()), solve(problem, Exact(gap=2))
+    too_many = [float(upper) + 1 if claim is None else claim for upper in exact.upper]
+    monkeypatch.setattr(milp, "ask", lambda setting, bins, deadline: Claim(too_many[setting.index], None, True))
+    answers = solve(problem, Milp(time_limit=2.0), verify=True)
+    assert np.all(answers.certified >= envelope.certified)
+    assert np.all(answers.certified <= exact.upper)
+    if np.isfinite(too_many[0]):
+        assert all(answer.status in (Status.UNPROVEN, Status.EXACT) for answer in answers)
+        assert [answer.claimed for answer in answers] == too_many
+
+
+def test_a_claim_that_holds_is_proven_and_no_more_is_searched(monkeypatch):
+    problem = Problem(*_field(outputs=600, groups=6), Ball(0.5))
+    envelope, exact = solve(problem, Envelope())[0], solve(problem, Exact(gap=2))[0]
+    claim = (envelope.certified + exact.certified) // 2
+    assert envelope.certified + 3 < claim < exact.certified - 3
+    monkeypatch.setattr(milp, "ask", lambda setting, bins, deadline: Claim(claim - 0.2, None, True))
+    answer = solve(problem, Milp(time_limit=60.0), verify=True)[0]
+    assert claim <= answer.certified < exact.certified
+    assert answer.status is Status.RELAXED
+
+
+def test_quantised_thresholds_are_for_one_certificate():
+    problem = Problem(np.ones((2, 1, 1)), np.ones((2, 3)), [0, 0, 0], Ball(0.5))
+    with pytest.raises(InvalidInputError) as caught:
+        solve(problem, Milp(bins=4))
+    assert caught.value.field == "bins"
 
 
 def test_answers_do_not_depend_on_order_or_scale():

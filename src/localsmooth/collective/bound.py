@@ -37,6 +37,8 @@ class Outcome:
         Row multipliers of the relaxation.
     status
         How the bound ended.
+    claimed
+        What a solver claims without proof, for comparison.
     """
 
     lower: float
@@ -44,6 +46,7 @@ class Outcome:
     attacks: list[Float[np.ndarray, "columns"]]
     prices: Float[np.ndarray, "rows"]
     status: Status = Status.RELAXED
+    claimed: float | None = None
 
 
 class Worker(ABC):
@@ -70,9 +73,6 @@ class Bound(ABC):
 
     time_limit: Number | None = None
     """Seconds for the whole curve, None for no limit."""
-
-    provable: bool = True
-    """Whether an answer's proof shows its whole count."""
 
     @abstractmethod
     def worker(self, problem: Problem) -> Worker:
