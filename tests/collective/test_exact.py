@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,7 @@ from localsmooth.collective import (
     verify,
 )
 from localsmooth.collective.direct import Claim
+from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.proof import SplitFeed, Tighten
 from localsmooth.errors import InvalidInputError
 
@@ -35,6 +37,7 @@ from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
 
 milp = importlib.import_module("localsmooth.collective.milp")
+exact_module = importlib.import_module("localsmooth.collective.exact")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -107,6 +110,52 @@ def test_a_time_limit_returns_a_valid_certificate():
     assert np.all(patient.certified >= envelope.certified)
     assert np.all(patient.upper - patient.certified <= 40)
     assert np.all(hurried.certified <= patient.upper)
+
+
+def test_the_time_limit_is_for_the_whole_curve_and_shared():
+    problem = Problem(*_field(), Ball([0.35, 0.4, 0.45, 0.5, 0.55, 0.6]))
+    envelope = solve(problem, Envelope())
+    start = time.perf_counter()
+    curve = solve(problem, Exact(time_limit=3.0), verify=False)
+    assert time.perf_counter() - start < 6.0
+    assert np.all(curve.certified > envelope.certified)  # every budget got its share
+    assert all(answer.status in (Status.TIME_LIMIT, Status.EXACT) for answer in curve)
+    for answer in curve:
+        verify(problem, answer)
+
+
+def test_budgets_beyond_the_first_that_leaves_nothing_are_not_solved(monkeypatch):
+    solved: list[int] = []
+    honest = exact_module._ExactWorker.solve
+
+    def spy(self, setting, deadline):
+        solved.append(setting.index)
+        return honest(self, setting, deadline)
+
+    monkeypatch.setattr(exact_module._ExactWorker, "solve", spy)
+    curve = solve(Problem(*_field(2, 200, 4), Ball([5.0, 0.3, 50.0, 4.0, np.inf])), Exact(gap=3), verify=True)
+    assert curve.certified.tolist()[2:] == [0, 0, 0]
+    assert curve.certified[0] == 0
+    assert solved == [1]
+
+
+def test_lines_and_bases_are_carried_from_budget_to_budget(monkeypatch):
+    started: list[int] = []
+    honest = LinearModel.start_from
+
+    def spy(self, basis):
+        started.append(len(basis.rows))
+        honest(self, basis)
+
+    monkeypatch.setattr(LinearModel, "start_from", spy)
+    problem = Problem(*_field(), Ball([0.4, 0.5, 0.6]))
+    curve = solve(problem, Envelope())
+    assert len(started) == 2
+    assert min(started) > 6 + 1  # links, one threat row, and the lines of the budget before
+    solve(Problem(*_field(outputs=300), Ball(0.5)), Exact(gap=10))
+    assert len(started) > 10  # the search starts every cell from the enclosing one
+    monkeypatch.setattr(LinearModel, "start_from", lambda self, basis: None)
+    assert solve(problem, Envelope()).lower == pytest.approx(curve.lower, abs=1e-6)
 
 
 def test_a_gap_is_kept_and_said():
