@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localsmooth.collective import CertificateError, Envelope, solve, verify
+from localsmooth.collective import Ball, CertificateError, Envelope, Problem, solve, verify
 from localsmooth.collective.dual import DualPoint, evaluate, evaluate_exactly
 from localsmooth.collective.linear_program import LinearModel, Solution
 from localsmooth.collective.proof import Leaf
@@ -78,6 +78,16 @@ def test_unusable_numbers_prove_nothing():
     ):
         assert evaluate(setting.pieces, setting.region, setting.cell, bad) == -np.inf
         assert evaluate_exactly(setting.pieces, setting.region, setting.cell, bad) is None
+
+
+def test_shares_that_sum_to_more_than_one_prove_nothing_however_they_are_added():
+    # In floating point ten tenths sum to a little less than one, in truth to a little more.
+    shares = np.full(10, 0.1)
+    assert np.bincount(np.zeros(10, dtype=int), shares)[0] < 1 < sum(map(Fraction, shares.tolist()))
+    setting = setting_at(Problem(np.ones((10, 1, 1)), np.ones((10, 3)), [0, 0, 0], Ball(0.5)), 0)
+    point = DualPoint(np.zeros(10), shares, np.zeros(1))
+    assert evaluate(setting.pieces, setting.region, setting.cell, point) == -np.inf
+    assert evaluate_exactly(setting.pieces, setting.region, setting.cell, point) is None
 
 
 def test_exact_arithmetic_rejects_a_doctored_certificate(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -26,11 +28,16 @@ from localsmooth.collective import (
     solve,
     verify,
 )
+from localsmooth.collective.direct import Claim
+from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.proof import SplitFeed, Tighten
 from localsmooth.errors import InvalidInputError
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
+
+milp = importlib.import_module("localsmooth.collective.milp")
+exact_module = importlib.import_module("localsmooth.collective.exact")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
@@ -38,10 +45,14 @@ def test_stored_cases(case):
     exact = solve(stored(case), Exact(), verify=True)[0]
     assert exact.certified == case["expected"]["exact"] == exact.upper
     assert exact.status is Status.EXACT
-    direct = solve(stored(case), Milp())[0]
+    direct = solve(stored(case), Milp(), verify=True)[0]
     assert direct.certified == case["expected"]["exact"] == direct.upper
-    quantised = solve(stored(case), Milp(bins=2))[0]
+    assert direct.claimed == pytest.approx(direct.certified, abs=0.51)
+    assert direct.status is Status.EXACT
+    quantised = solve(stored(case), Milp(bins=2), verify=True)[0]
     assert case["expected"]["envelope"] - 1e-4 <= quantised.certified <= case["expected"]["exact"]
+    assert quantised.claimed <= case["expected"]["exact"] + 0.01
+    assert quantised.certified >= quantised.claimed - 0.01
 
 
 @given(seed=seeds)
@@ -73,6 +84,10 @@ def test_exact_finds_the_optimum_of_several_certificates(seed):
     answer = solve(build(case), Exact(), verify=True)[0]
     assert answer.certified == optimum
     assert solve(build(case), Envelope(), verify=True)[0].lower <= answer.certified + 1e-9
+    direct = solve(build(case), Milp(), verify=True)[0]
+    assert direct.certified == optimum
+    # A simple attack that breaks everything leaves nothing to ask.
+    assert optimum == 0 or direct.claimed == pytest.approx(optimum, abs=0.51)
 
 
 def _field(seed=0, outputs=3000, groups=6):
@@ -95,6 +110,52 @@ def test_a_time_limit_returns_a_valid_certificate():
     assert np.all(patient.certified >= envelope.certified)
     assert np.all(patient.upper - patient.certified <= 40)
     assert np.all(hurried.certified <= patient.upper)
+
+
+def test_the_time_limit_is_for_the_whole_curve_and_shared():
+    problem = Problem(*_field(), Ball([0.35, 0.4, 0.45, 0.5, 0.55, 0.6]))
+    envelope = solve(problem, Envelope())
+    start = time.perf_counter()
+    curve = solve(problem, Exact(time_limit=3.0), verify=False)
+    assert time.perf_counter() - start < 6.0
+    assert np.all(curve.certified > envelope.certified)  # every budget got its share
+    assert all(answer.status in (Status.TIME_LIMIT, Status.EXACT) for answer in curve)
+    for answer in curve:
+        verify(problem, answer)
+
+
+def test_budgets_beyond_the_first_that_leaves_nothing_are_not_solved(monkeypatch):
+    solved: list[int] = []
+    honest = exact_module._ExactWorker.solve
+
+    def spy(self, setting, deadline):
+        solved.append(setting.index)
+        return honest(self, setting, deadline)
+
+    monkeypatch.setattr(exact_module._ExactWorker, "solve", spy)
+    curve = solve(Problem(*_field(2, 200, 4), Ball([5.0, 0.3, 50.0, 4.0, np.inf])), Exact(gap=3), verify=True)
+    assert curve.certified.tolist()[2:] == [0, 0, 0]
+    assert curve.certified[0] == 0
+    assert solved == [1]
+
+
+def test_lines_and_bases_are_carried_from_budget_to_budget(monkeypatch):
+    started: list[int] = []
+    honest = LinearModel.start_from
+
+    def spy(self, basis):
+        started.append(len(basis.rows))
+        honest(self, basis)
+
+    monkeypatch.setattr(LinearModel, "start_from", spy)
+    problem = Problem(*_field(), Ball([0.4, 0.5, 0.6]))
+    curve = solve(problem, Envelope())
+    assert len(started) == 2
+    assert min(started) > 6 + 1  # links, one threat row, and the lines of the budget before
+    solve(Problem(*_field(outputs=300), Ball(0.5)), Exact(gap=10))
+    assert len(started) > 10  # the search starts every cell from the enclosing one
+    monkeypatch.setattr(LinearModel, "start_from", lambda self, basis: None)
+    assert solve(problem, Envelope()).lower == pytest.approx(curve.lower, abs=1e-6)
 
 
 def test_a_gap_is_kept_and_said():
@@ -134,9 +195,36 @@ def _with_lower_ceilings(node):
     return node, 0
 
 
-def test_the_direct_program_cannot_be_verified():
-    with pytest.raises(InvalidInputError, match="Exact"):
-        solve(Problem([[1.0]], [1.0], [0], Ball(1.0)), Milp(), verify=True)
+@pytest.mark.parametrize("claim", [None, 1e9, np.nan, np.inf, -np.inf])
+def test_what_the_direct_programs_solver_claims_is_never_certified_unproven(monkeypatch, claim):
+    problem = Problem(*_field(outputs=600, groups=6), Ball([0.4, 0.5]))
+    envelope, exact = solve(problem, Envelope()), solve(problem, Exact(gap=2))
+    too_many = [float(upper) + 1 if claim is None else claim for upper in exact.upper]
+    monkeypatch.setattr(milp, "ask", lambda setting, bins, deadline: Claim(too_many[setting.index], None, True))
+    answers = solve(problem, Milp(time_limit=2.0), verify=True)
+    assert np.all(answers.certified >= envelope.certified)
+    assert np.all(answers.certified <= exact.upper)
+    if np.isfinite(too_many[0]):
+        assert all(answer.status in (Status.UNPROVEN, Status.EXACT) for answer in answers)
+        assert [answer.claimed for answer in answers] == too_many
+
+
+def test_a_claim_that_holds_is_proven_and_no_more_is_searched(monkeypatch):
+    problem = Problem(*_field(outputs=600, groups=6), Ball(0.5))
+    envelope, exact = solve(problem, Envelope())[0], solve(problem, Exact(gap=2))[0]
+    claim = (envelope.certified + exact.certified) // 2
+    assert envelope.certified + 3 < claim < exact.certified - 3
+    monkeypatch.setattr(milp, "ask", lambda setting, bins, deadline: Claim(claim - 0.2, None, True))
+    answer = solve(problem, Milp(time_limit=60.0), verify=True)[0]
+    assert claim <= answer.certified < exact.certified
+    assert answer.status is Status.RELAXED
+
+
+def test_quantised_thresholds_are_for_one_certificate():
+    problem = Problem(np.ones((2, 1, 1)), np.ones((2, 3)), [0, 0, 0], Ball(0.5))
+    with pytest.raises(InvalidInputError) as caught:
+        solve(problem, Milp(bins=4))
+    assert caught.value.field == "bins"
 
 
 def test_answers_do_not_depend_on_order_or_scale():

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from localsmooth.collective import Ball, Envelope, Exact, LinearProgram, Naive, Problem, Rows, solve
-from localsmooth.collective.minorant import EnvelopeLines
+from localsmooth.collective.bound import RelaxationWorker
+from localsmooth.collective.minorant import EnvelopeLines, ReciprocalLines
+from localsmooth.collective.setting import setting_at
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
@@ -51,7 +53,9 @@ def test_order_of_bounds_for_several_certificates(seed):
 @settings(max_examples=15, deadline=None)
 def test_order_of_bounds_for_many_certificates_and_groups_against_enumeration(seed):
     sizes = {"certificates": 5 + seed % 4, "groups": 5 + seed % 3, "outputs": 12, "columns": 2}
-    _check_order(random_problem(seed, integer=True, **sizes))
+    case = random_problem(seed, integer=True, **sizes)
+    _check_order(case)
+    _check_proofs_reach_what_the_solver_found(build(case))
 
 
 def many_certificates(seed):
@@ -72,6 +76,15 @@ def test_order_of_bounds_for_many_certificates_and_groups(seed):
         assert weaker.lower <= stronger.lower + 1e-6
     least = min(answer.upper for answer in answers)
     assert all(answer.certified <= least for answer in answers)
+    _check_proofs_reach_what_the_solver_found(problem)
+
+
+def _check_proofs_reach_what_the_solver_found(problem):
+    """Shares that sum to one but for a margin must pass for sound, however many inequalities share a group."""
+    setting = setting_at(problem, 0)
+    for bound, minorant in ((LinearProgram(), ReciprocalLines()), (Envelope(), EnvelopeLines())):
+        found = RelaxationWorker(minorant).relax(setting).value
+        assert solve(problem, bound)[0].lower >= found - 1e-6
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5, 7])

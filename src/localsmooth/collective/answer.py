@@ -24,6 +24,7 @@ class Status(Enum):
     WITHIN_GAP = "proven to the gap that was asked for: the count is a bound, and at most the gap below the optimum"
     RELAXED = "a proven bound from a relaxation: no attack leaves fewer targets"
     TIED = "a proven bound: what separates it from the attack lies closer to a threshold than floating point resolves"
+    UNPROVEN = "a proven bound, short of what the direct program's solver claims: the proof did not end in time"
     TIME_LIMIT = "the time limit ended the search: the count is the best bound proven until then"
 
     def __str__(self) -> str:
@@ -57,6 +58,8 @@ class Answer:
         The dual numbers behind ``certified``, for `localsmooth.collective.verify`.
     verified
         The exact rational lower bound, where ``verify`` re-proved the answer; None otherwise.
+    claimed
+        The dual bound that HiGHS claims for the direct program (`Milp` only): for comparison, not proven.
     """
 
     certified: int
@@ -69,6 +72,7 @@ class Answer:
     problem: Problem
     proof: Proof
     verified: Fraction | None = None
+    claimed: float | None = None
 
     @property
     def targets(self) -> int:

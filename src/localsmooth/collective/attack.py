@@ -91,7 +91,7 @@ def simple_attacks(setting: Setting) -> list[Float[np.ndarray, "columns"]]:
     """
     problem, region = setting.problem, setting.region
     real = region.real
-    upper = np.where(np.isfinite(region.upper[:real]), region.upper[:real], _unbounded(problem))
+    upper = np.where(np.isfinite(region.upper[:real]), region.upper[:real], problem.enough)
     attacks: list[Float[np.ndarray, "columns"]] = []
     for column in np.flatnonzero(upper > 0):
         single = np.zeros(real)
@@ -121,17 +121,6 @@ def fit(setting: Setting, spending: Float[np.ndarray, "columns"]) -> Float[np.nd
         if allowed(setting, trial):
             return trial
     return None
-
-
-def _unbounded(problem: Problem) -> float:
-    """Return a spending that breaks everything a column without limits can break."""
-    eta = problem.eta[np.isfinite(problem.eta)]
-    weights = problem.weights[problem.weights > 0]
-    if eta.size == 0 or weights.size == 0:
-        return 1.0
-    with np.errstate(over="ignore"):
-        enough = float(eta.max()) / float(weights.min()) * 2
-    return enough if np.isfinite(enough) else 1e300
 
 
 def _exact_dot(row: Float[np.ndarray, "columns"], spending: Float[np.ndarray, "columns"]) -> Fraction:

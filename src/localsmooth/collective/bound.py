@@ -11,6 +11,7 @@ from jaxtyping import Float
 from localsmooth.collective.answer import Status
 from localsmooth.collective.arrays import Number
 from localsmooth.collective.dual import DualPoint, evaluate
+from localsmooth.collective.linear_program import Basis
 from localsmooth.collective.minorant import Minorant
 from localsmooth.collective.problem import Problem
 from localsmooth.collective.proof import Leaf, Node
@@ -36,6 +37,8 @@ class Outcome:
         Row multipliers of the relaxation.
     status
         How the bound ended.
+    claimed
+        What a solver claims without proof, for comparison.
     """
 
     lower: float
@@ -43,6 +46,7 @@ class Outcome:
     attacks: list[Float[np.ndarray, "columns"]]
     prices: Float[np.ndarray, "rows"]
     status: Status = Status.RELAXED
+    claimed: float | None = None
 
 
 class Worker(ABC):
@@ -70,20 +74,18 @@ class Bound(ABC):
     time_limit: Number | None = None
     """Seconds for the whole curve, None for no limit."""
 
-    provable: bool = True
-    """Whether an answer's proof shows its whole count."""
-
     @abstractmethod
     def worker(self, problem: Problem) -> Worker:
         """Return a worker for a problem."""
 
 
 class RelaxationWorker(Worker):
-    """Solves one convex relaxation per budget; lines stay from budget to budget while they hold."""
+    """Solves one convex relaxation per budget; lines and bases stay from budget to budget while they hold."""
 
     def __init__(self, minorant: Minorant) -> None:
         self._minorant = minorant
         self._lines: tuple[Line, ...] = ()
+        self._basis: Basis | None = None
         self._ceilings: Float[np.ndarray, "pieces"] | None = None
 
     def relax(self, setting: Setting) -> Relaxed:
@@ -92,10 +94,10 @@ class RelaxationWorker(Worker):
         several = len(setting.problem.weights) > 1
         # A line lies below the function up to the ceiling it was made for; beyond it, the function falls further.
         if several or self._ceilings is None or bool(np.any(ceilings > self._ceilings)):
-            self._lines = ()
+            self._lines, self._basis = (), None
         self._ceilings = ceilings
-        relaxed = Relaxation(setting).solve(setting.pieces, setting.cell, self._minorant, self._lines)
-        self._lines = relaxed.lines
+        relaxed = Relaxation(setting).solve(setting.pieces, setting.cell, self._minorant, self._lines, self._basis)
+        self._lines, self._basis = relaxed.lines, relaxed.basis
         return relaxed
 
     def candidates(self, setting: Setting) -> tuple[Relaxed, list[DualPoint]]:

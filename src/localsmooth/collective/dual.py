@@ -111,8 +111,8 @@ def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, sl
         return steps.lowest(start, stop, slope, share)[1] * (1 - 4 * UNIT)
     if not math.isfinite(roof):
         return -math.inf
-    ends = np.append(steps.thresholds[start + 1 : stop], roof)
-    return float(np.min(share * counts - slope * ends)) - 4 * UNIT * (share * float(counts[0]) + slope * roof)
+    # Both terms fall, towards the end of the last step.
+    return share * float(counts[-1]) - slope * roof - 4 * UNIT * (share * float(counts[-1]) + slope * roof)
 
 
 def _sound(pieces: Pieces, point: DualPoint) -> bool:

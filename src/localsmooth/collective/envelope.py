@@ -55,7 +55,10 @@ class EnvelopeWorker(RelaxationWorker):
 def _spread(problem: Problem) -> float:
     """Return the widest ratio between two weights, two thresholds, or two coefficients of the threat."""
     widest = 1.0
-    for part in (problem.weights, problem.eta, np.abs(problem.constraints.rows)):
+    ends = np.array(
+        [end for steps in problem.pieces.steps for end in steps.thresholds[[1, -1] if len(steps) > 1 else []]]
+    )
+    for part in (problem.weights, ends, np.abs(problem.constraints.rows)):
         used = part[(part > 0) & np.isfinite(part)]
         if used.size:
             with np.errstate(over="ignore"):

@@ -9,7 +9,23 @@ import highspy
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["LinearModel", "Solution", "sparse_rows"]
+__all__ = ["Basis", "LinearModel", "Solution", "sparse_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Which columns and rows of a solved program are basic, in the solver's own marks."""
+
+    columns: list[Any]
+    rows: list[Any]
+
+    def nonbasic(self, row: int) -> bool:
+        """Return whether a row is held at one of its bounds."""
+        return self.rows[row] != highspy.HighsBasisStatus.kBasic
+
+    def extended(self, rows: int) -> Basis:
+        """Return the basis of a program with so many further rows."""
+        return Basis(self.columns, [*self.rows, *[highspy.HighsBasisStatus.kBasic] * rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +55,23 @@ class _Quiet(highspy.Highs):
         self.setOptionValue("output_flag", False)
 
 
+_SECONDS = 10.0
+
+
 class LinearModel:
     """One warm linear program: minimise cost · x over column and row bounds.
 
-    What the solver refuses (numbers out of its range) leaves no solution, never one of another program.
+    What the solver refuses (numbers out of its range) leaves no solution, never one of another program. Neither does
+    what it cannot finish: over very wide ranges its simplex method may go round in circles for ever.
+
+    Parameters
+    ----------
+    seconds
+        Most time that one solve may take: far more than these small programs need.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self._seconds = seconds
         self._solver: Any = _Quiet()
         # The number of threads stays unset: HiGHS keeps one pool per process and refuses to run with another number.
         for name, value in {
@@ -131,9 +157,30 @@ class LinearModel:
         """Change the objective."""
         self._note("cost", self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost))
 
+    @property
+    def height(self) -> int:
+        """Number of rows."""
+        return self._height
+
+    @property
+    def basis(self) -> Basis:
+        """The basis of the last solution."""
+        known = self._solver.getBasis()
+        return Basis(list(known.col_status), list(known.row_status))
+
+    def start_from(self, basis: Basis) -> None:
+        """Begin the next solve at a basis; one that does not fit is ignored."""
+        if len(basis.columns) == self._width and len(basis.rows) == self._height:
+            given = highspy.HighsBasis()
+            given.col_status, given.row_status, given.valid = basis.columns, basis.rows, True
+            self._solver.setBasis(given)  # refused where it does not fit: the solver then starts afresh
+
     def solve(self) -> Solution:
         """Solve from the last basis."""
         nothing = Solution(False, np.full(self._width, np.nan), np.zeros(self._height))
+        # Hundreds of times what a program of this size takes; the clock runs on from solve to solve.
+        self._solver.setOptionValue("simplex_iteration_limit", 2000 + 50 * (self._width + self._height))
+        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + self._seconds)
         if self._refused or self._solver.run() == highspy.HighsStatus.kError:
             return nothing
         status = self._solver.getModelStatus()

@@ -9,11 +9,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.collective.arrays import Numbers
-from localsmooth.collective.steps import Steps, split_by_group, step_function
+from localsmooth.collective.steps import Steps, step_functions
 from localsmooth.collective.threat import Constraints, Threat
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Pieces", "Problem"]
+
+_MANY = 4  # budgets from which on it pays to prepare hulls
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +178,18 @@ class Problem:
     @cached_property
     def group_labels(self) -> Int[np.ndarray, "present"]:
         """Output groups that hold at least one robust target, in order."""
-        robust = np.any(self.eta[:, self.targets] > 0, axis=0)
-        return np.unique(self.group[self.targets][robust])
+        return np.flatnonzero(np.bincount(self.group[self._counted], minlength=self.weights.shape[1]))
+
+    @cached_property
+    def enough(self) -> float:
+        """A spending that breaks everything that a column without limits can break."""
+        eta = self.eta[np.isfinite(self.eta)]
+        weights = self.weights[self.weights > 0]
+        if eta.size == 0 or weights.size == 0:
+            return 1.0
+        with np.errstate(over="ignore"):
+            enough = float(eta.max()) / float(weights.min()) * 2
+        return enough if np.isfinite(enough) else 1e300
 
     @cached_property
     def _counted(self) -> Int[np.ndarray, "counted"]:
@@ -185,11 +197,15 @@ class Problem:
 
     @cached_property
     def _place(self) -> Int[np.ndarray, "counted"]:
-        return np.searchsorted(self.group_labels, self.group[self._counted])
+        places = np.zeros(self.weights.shape[1], dtype=np.int64)
+        places[self.group_labels] = np.arange(len(self.group_labels))
+        return places[self.group[self._counted]]
 
     def _pieces(self, eta: Float[np.ndarray, "certificates counted"]) -> Pieces:
         present = self.group_labels
-        steps = [step_function(part) for row in eta for part in split_by_group(row, self._place, len(present))]
+        # With several certificates the step functions change from budget to budget.
+        hulls = len(self.weights) == 1 and len(self.constraints.budgets) >= _MANY
+        steps = [part for row in eta for part in step_functions(row, self._place, len(present), hulls)]
         weights = self.weights[:, present].reshape(len(steps), self.columns)
         return Pieces(
             weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present), eta, self._place
@@ -222,6 +238,6 @@ def _targets(targets: Numbers | None, outputs: int) -> Int[np.ndarray, "targets"
         raise InvalidInputError("targets", f"has type {array.dtype}", "give indices of outputs, or a mask")
     if not (int(array.min()) >= 0 and int(array.max()) < outputs):
         raise InvalidInputError("targets", f"reaches outside 0 … {outputs - 1}", "give indices of outputs")
-    if len(np.unique(array)) != len(array):
+    if int(np.bincount(array).max()) > 1:
         raise InvalidInputError("targets", "names an output twice", "name each output once")
     return array.astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "prices": answer.prices.tolist(),
         "targets": answer.targets,
     }
+    if answer.claimed is not None and math.isfinite(answer.claimed):
+        record["claimed"] = answer.claimed
     if answer.verified is not None:
         record["verified"] = str(answer.verified)
     return record

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from localsmooth.collective.dual import Cell, DualPoint, padded
-from localsmooth.collective.linear_program import LinearModel, Solution
+from localsmooth.collective.linear_program import Basis, LinearModel, Solution
 from localsmooth.collective.minorant import Minorant
 from localsmooth.collective.problem import Pieces
 from localsmooth.collective.region import UNIT
@@ -45,7 +45,9 @@ class Relaxed:
     point
         The dual numbers.
     lines
-        Lines with a positive dual.
+        Lines that hold the solution.
+    basis
+        The solution's basis, of a program that has these lines and no others; None where there is none.
     """
 
     feasible: bool
@@ -55,6 +57,7 @@ class Relaxed:
     value: float
     point: DualPoint
     lines: tuple[Line, ...]
+    basis: Basis | None = None
 
 
 class Relaxation:
@@ -105,6 +108,7 @@ class Relaxation:
         cell: Cell,
         minorant: Minorant,
         known: Sequence[Line] = (),
+        basis: Basis | None = None,
         guess: Float[np.ndarray, "pieces"] | None = None,
         slack: float = 0.0,
         rounds: int = 200,
@@ -121,8 +125,10 @@ class Relaxation:
             The convex functions.
         known
             Lines that hold in this cell already.
+        basis
+            Basis of a program with the known lines and no others, from which to start.
         guess
-            Feeds at which to draw one line each before the first solve; the middle of the cell by default.
+            Feeds at which to draw one line each before the first solve; where the minorant starts by default.
         slack
             Violation, in targets, below which no line is added (besides a billionth of a group's count).
         rounds
@@ -136,14 +142,21 @@ class Relaxation:
         every_low, every_roof = cell.feeds(pieces)
         roof = every_roof[self._live]
         low = np.minimum(every_low[self._live], roof)
-        lines = [line for line in known if line[0] in self._at]
+        lines = [line for line in known if self._place[pieces.owner[line[0]]] >= 0]
+        fits = basis is not None and len(basis.rows) == p + len(self._region.limits) + len(lines)
         lines.extend((piece, _floor(pieces, cell, piece), 0.0) for piece in self._held)
-        first = 0.5 * (low + roof) if guess is None else np.clip(guess[self._live], low, roof)
+        if guess is None:
+            firsts = [low + share * (roof - low) for share in (minorant.starts if not known else minorant.starts[-1:])]
+        else:
+            firsts = [np.clip(guess[self._live], low, roof)]
         lines.extend(
             (int(piece), *self._line(minorant, s, int(piece), int(a), int(z), float(feed)))
+            for first in firsts
             for piece, s, a, z, feed in zip(self._live, steps, start, stop, first, strict=True)
         )
         self._load(cell, low, roof, lines)
+        if basis is not None and fits:
+            self._model.start_from(basis.extended(self._model.height - len(basis.rows)))
         scales = self._feed_scale[self._live]
         owner = self._place[pieces.owner[self._live]]
         sizes = self._count_scale[pieces.owner[self._live]]
@@ -171,9 +184,12 @@ class Relaxation:
                     fresh.append((int(self._live[position]), *line))
             if not fresh:
                 break
-            lines.extend(fresh)
             self._model.add_rows(*self._line_rows(fresh))
-            solution = self._model.solve()
+            further = self._model.solve()
+            if not further.feasible and not bool(further.duals.any()):
+                break  # the solver gave up: what it knew before still proves something
+            lines.extend(fresh)
+            solution = further
         return self._result(pieces, cell, solution, lines)
 
     def _line(
@@ -246,9 +262,13 @@ class Relaxation:
         spending = np.clip(spending, cell.lower, np.where(np.isfinite(cell.upper), cell.upper, cell.lower))
         counts = self._constants(pieces, cell)
         counts[self._owners] = solution.columns[n + p :] * self._count_scale[self._owners]
-        binding = tuple(line for line, weight in zip(lines, weights, strict=True) if weight > 1e-9 * self._total)
         feeds = pieces.weights @ spending[: self._region.real]
-        return Relaxed(True, spending, feeds, counts, float(counts.sum()), point, binding)
+        assert self._model is not None
+        basis = self._model.basis
+        tight = [row for row in range(len(lines)) if basis.nonbasic(p + rows + row)]
+        binding = tuple(lines[row] for row in tight)
+        kept = Basis(basis.columns, [*basis.rows[: p + rows], *(basis.rows[p + rows + row] for row in tight)])
+        return Relaxed(True, spending, feeds, counts, float(counts.sum()), point, binding, kept)
 
 
 def _floor(pieces: Pieces, cell: Cell, piece: int) -> float:

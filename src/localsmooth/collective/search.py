@@ -64,6 +64,8 @@ class Search:
         Attacks worth trying first.
     relaxed, points
         The relaxation of the whole set, and dual points that bound it.
+    goal
+        A count that is enough: what is known to reach it is not searched any further.
     """
 
     def __init__(
@@ -74,8 +76,9 @@ class Search:
         known: list[Float[np.ndarray, "columns"]],
         relaxed: Relaxed,
         points: list[DualPoint],
+        goal: float = math.inf,
     ) -> None:
-        self._setting, self._gap, self._deadline = setting, gap, deadline
+        self._setting, self._gap, self._goal, self._deadline = setting, gap, goal, deadline
         self._relaxation, self._minorant = Relaxation(setting), EnvelopeLines()
         self._tightener, self._adversary = Tightener(setting), Adversary(setting)
         self._slots: list[_Slot] = []
@@ -104,7 +107,7 @@ class Search:
         return self._good(self.lower)
 
     def _good(self, bound: float) -> bool:
-        return math.ceil(min(bound, self.upper)) >= self.upper - self._gap
+        return math.ceil(min(bound, self.upper)) >= min(self.upper - self._gap, self._goal)
 
     def run(self) -> None:
         """Search until the gap is closed, the time is up, or nothing is left to split."""
@@ -204,8 +207,8 @@ class Search:
         """Bound a cell; None where its dual numbers prove that it is empty."""
         known, bound = parent.relaxed, parent.bound
         setting = self._setting
-        slack = 0.3 * max(0.0, self.upper - self._gap - bound) / max(1, pieces.groups)
-        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.feeds, slack)
+        slack = 0.3 * max(0.0, min(self.upper - self._gap, self._goal) - bound) / max(1, pieces.groups)
+        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.basis, known.feeds, slack)
         point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
         proven = evaluate(pieces, setting.region, cell, point)
         if proven > bound:
@@ -232,7 +235,9 @@ class Search:
         rounds = 4 if self.nodes % 16 == 0 else 0
         if rounds:
             self._try(self._adversary.improve(spending, rounds))
-        if float(self._gaps(node).sum()) < 1.0 or self.nodes % 64 == 0:
+        # Feeds that a vertex of the relaxation puts on a threshold may lie a rounding error below it.
+        near = np.maximum(0.0, node.pieces.standing(node.relaxed.feeds * (1 + 1e-9)) - node.relaxed.counts)
+        if float(near.sum()) < 1.0 or self.nodes % 64 == 0:
             steps = self._setting.pieces.steps
             demands = np.array(
                 [

@@ -19,7 +19,6 @@ from localsmooth.collective.proof import Leaf, Proof
 from localsmooth.collective.setting import Setting, setting_at
 from localsmooth.collective.verify import CertificateError
 from localsmooth.collective.verify import verify as check
-from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
 
@@ -50,8 +49,6 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     """
     budgets = problem.constraints.budgets
     bound = Envelope() if bound is None else bound
-    if verify and not bound.provable:
-        raise InvalidInputError("verify", f"{type(bound).__name__} rests on its solver's bound", "use Exact instead")
     deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
     # What leaves the floating-point range bounds nothing: infinities and NaN are turned against the certificate.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -74,6 +71,7 @@ class _Draft:
     attack: Float[np.ndarray, "columns"]
     prices: Float[np.ndarray, "rows"]
     proof: Proof
+    claimed: float | None
 
     @property
     def certified(self) -> int:
@@ -141,7 +139,7 @@ def _draft(setting: Setting, outcome: Outcome, attacks: list[Float[np.ndarray, "
     prices[setting.region.kept] = outcome.prices[: len(setting.region.kept)]
     proof = Proof(setting.index, setting.supports.values, setting.supports.multipliers, outcome.root)
     lower = max(0.0, outcome.lower)
-    return _Draft(lower, left, outcome.status, time.perf_counter() - start, best, prices, proof)
+    return _Draft(lower, left, outcome.status, time.perf_counter() - start, best, prices, proof, outcome.claimed)
 
 
 def _best(setting: Setting, attacks: list[Float[np.ndarray, "columns"]]) -> tuple[Float[np.ndarray, "columns"], int]:
@@ -186,4 +184,5 @@ def _finish(problem: Problem, draft: _Draft) -> Answer:
         draft.prices,
         problem,
         draft.proof,
+        claimed=draft.claimed,
     )

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-__all__ = ["Steps", "step_function"]
+from localsmooth.collective.hull import Hull
+
+__all__ = ["Steps", "step_function", "step_functions"]
 
 _SHORT = 8192
+_HULLED = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +27,13 @@ class Steps:
     counts
         F at each left end. F is constant from there to the next left end, so that a falling line added to F is
         smallest at a left end: the conjugate of F needs no convex hull.
+    hull
+        Hulls of all ranges, where so many questions are to come that preparing them pays.
     """
 
     thresholds: Float[np.ndarray, "steps"]
     counts: Float[np.ndarray, "steps"]
+    hull: Hull | None = None
 
     def __len__(self) -> int:
         return len(self.thresholds)
@@ -61,6 +67,11 @@ class Steps:
         """
         s, f = self.thresholds, self.counts
         size = stop - start
+        if self.hull is not None and size > _HULLED:
+            points = self.hull.vertices(start, stop)
+            lifted = share * f[points] - slope * s[points]
+            index = int(lifted.argmin())
+            return int(points[index]), float(lifted[index])
         if size <= _SHORT:
             lifted = share * f[start:stop] - slope * s[start:stop]
             index = int(lifted.argmin())
@@ -90,6 +101,11 @@ class Steps:
         tuple of int
             The edge's two left ends; twice the same one where ``feed`` lies beyond the hull's last vertex.
         """
+        if self.hull is not None and stop - start > _HULLED:
+            points = self.hull.vertices(start, stop)
+            few = Steps(self.thresholds[points], self.counts[points])
+            left, right = few.edge(0, len(points), feed)
+            return int(points[left]), int(points[right])
         s, f = self.thresholds, self.counts
         left, right = start, stop - 1
         # The hull ends where F has reached its smallest value: left ends hold falling values, so at the last one.
@@ -116,23 +132,50 @@ def step_function(eta: Float[np.ndarray, "targets"]) -> Steps:
     eta
         Thresholds η ≥ 0 of one output group's targets; 0 never stands, +∞ always does.
     """
-    values, inverse = np.unique(eta[(eta > 0) & np.isfinite(eta)], return_counts=True)
-    standing = float(np.count_nonzero(eta > 0))
-    thresholds = np.concatenate([[0.0], values])
-    counts = standing - np.concatenate([[0.0], np.cumsum(inverse, dtype=np.float64)])
-    return Steps(thresholds, counts)
+    return _sorted_steps(np.sort(eta), False)
+
+
+def step_functions(
+    eta: Float[np.ndarray, "targets"], group: Int[np.ndarray, "targets"], groups: int, hulls: bool = False
+) -> list[Steps]:
+    """Count each group's targets, with one sort per group.
+
+    Parameters
+    ----------
+    eta, group
+        Threshold and group of each target.
+    groups
+        Number of groups.
+    hulls
+        Prepare the hulls of long step functions.
+    """
+    return [_sorted_steps(part, hulls) for part in split_by_group(eta, group, groups)]
+
+
+def _sorted_steps(eta: Float[np.ndarray, "targets"], hulls: bool) -> Steps:
+    first = int(eta.searchsorted(0.0, side="right"))
+    end = int(eta.searchsorted(np.inf, side="left"))
+    finite = eta[first:end]
+    fresh = np.ones(len(finite), dtype=np.bool_)
+    fresh[1:] = finite[1:] != finite[:-1]
+    begins = np.flatnonzero(fresh)
+    thresholds = np.concatenate([[0.0], finite[begins]])
+    # What stands at a threshold is everything sorted behind its last copy.
+    fallen_so_far = np.append(begins, len(finite))
+    counts = (len(eta) - first - fallen_so_far).astype(np.float64)
+    hull = Hull(thresholds, counts) if hulls and len(thresholds) > _HULLED else None
+    return Steps(thresholds, counts, hull)
 
 
 def split_by_group(
     eta: Float[np.ndarray, "targets"], group: Int[np.ndarray, "targets"], groups: int
 ) -> list[Float[np.ndarray, "_"]]:
-    """Return the thresholds of each group, in one pass over the targets."""
-    order = np.argsort(group, kind="stable")
-    ends = np.searchsorted(group[order], np.arange(groups + 1))
-    arranged = eta[order]
-    return [arranged[ends[i] : ends[i + 1]] for i in range(groups)]
-
-
-def fallen(feed: Float[np.ndarray, "outputs"], eta: Float[np.ndarray, "outputs"]) -> Bool[np.ndarray, "outputs"]:
-    """Return which outputs have been fed up to their threshold; written so that NaN counts as fallen."""
-    return ~(feed < eta)
+    """Return the sorted thresholds of each group."""
+    # Small labels sort in linear time.
+    labels = group.astype(np.uint16) if groups <= 1 << 16 else group
+    arranged = eta[np.argsort(labels, kind="stable")]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=groups))])
+    parts = [arranged[ends[i] : ends[i + 1]] for i in range(groups)]
+    for part in parts:
+        part.sort()
+    return parts
