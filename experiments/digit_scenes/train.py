@@ -4,6 +4,10 @@
 
 Each is the network that comes with the package, trained further with exactly the noise under which it is certified. A
 run that was killed goes on where it stopped; a network that is finished is not trained again.
+
+The softly local networks are only trained with --soft: the network that comes with the package was trained on noise of
+this kind already, two further epochs leave its noisy mIoU on validation scenes where it was (.844 to .845 at (.1, .5),
+.791 to .791 at (.15, 1)), and the comparison uses it as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from localsmooth.scenes import DigitScenes, Split, load_unet
 from localsmooth.training import GroupNoise, OneGroup, TrainingOptions, one_cycle, train
 
 EQUAL = (0.1, 0.2, 0.3, 0.45, 0.7, 1.0)
-SOFT = ((0.1, 0.5), (0.15, 1.0), (0.2, 0.8), (0.25, 1.0), (0.3, 0.6), (0.45, 1.4))
+SOFT = ((0.1, 0.5), (0.15, 1.0), (0.2, 0.8), (0.25, 1.0), (0.3, 0.6))
 
 
 @dataclass(frozen=True)
@@ -34,14 +38,15 @@ class Network:
     steps: int
 
 
-def networks(steps: int) -> list[Network]:
+def networks(steps: int, soft: bool) -> list[Network]:
     """All of them; strictly local ones see a quarter of the scene and nothing else."""
     made = [Network(f"isotropic-{sigma}", GridLayout((1, 1), sigma, sigma), steps) for sigma in EQUAL]
     # The loss of a sample is that of one cell in four or twelve: the gradient needs more samples.
     made += [
         Network(f"strict-{sigma}", GridLayout((2, 2), sigma, sigma, window_margin=0), 2 * steps) for sigma in EQUAL
     ]
-    made += [Network(f"soft-{low}-{high}", GridLayout((3, 4), low, high), 3 * steps // 2) for low, high in SOFT]
+    if soft:
+        made += [Network(f"soft-{low}-{high}", GridLayout((3, 4), low, high), 2 * steps) for low, high in SOFT]
     return made
 
 
@@ -55,16 +60,17 @@ def main() -> None:
     """Train what is missing."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/digit_scenes/models"))
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=125)
     parser.add_argument("--training-scenes", type=int, default=4000)
     parser.add_argument("--validation-scenes", type=int, default=48)
     parser.add_argument("--learning-rate", type=float, default=7e-4)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--soft", action="store_true", help="train the softly local networks, too")
     parser.add_argument("--only", nargs="*", help="names of networks")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    chosen = [one for one in networks(arguments.steps) if not arguments.only or one.name in arguments.only]
+    chosen = [one for one in networks(arguments.steps, arguments.soft) if not arguments.only or one.name in arguments.only]
     missing = [one for one in chosen if not (arguments.out / f"{one.name}.safetensors").exists()]
     if not missing:
         return

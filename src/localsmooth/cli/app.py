@@ -11,9 +11,11 @@ from rich.console import Console
 import localsmooth
 from localsmooth.cli.certify import certify
 from localsmooth.cli.demo import demo
+from localsmooth.cli.locality import locality
 from localsmooth.cli.recertify import recertify
 from localsmooth.cli.report import report
 from localsmooth.cli.solve import solve
+from localsmooth.cli.sweep import sweep
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["app", "main"]
@@ -24,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (certify, recertify, report, solve, demo):
+for command in (certify, recertify, report, sweep, locality, solve, demo):
     app.command()(command)
 
 
