@@ -70,7 +70,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of networks")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    chosen = [one for one in networks(arguments.steps, arguments.soft) if not arguments.only or one.name in arguments.only]
+    chosen = [
+        one for one in networks(arguments.steps, arguments.soft) if not arguments.only or one.name in arguments.only
+    ]
     missing = [one for one in chosen if not (arguments.out / f"{one.name}.safetensors").exists()]
     if not missing:
         return

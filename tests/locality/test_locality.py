@@ -297,6 +297,17 @@ def test_the_command_writes_levels_that_a_run_can_use(folder: Path) -> None:
         build_items(load_configuration(folder / "leak.toml"))
 
 
+def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> None:
+    (folder / "run.toml").write_text(CONFIG.replace("quality = 0.8", ""))
+    made = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
+    assert made.exit_code == 0, made.output
+    levels = read_levels(folder / "out" / "levels.npz").levels
+    own = np.eye(4, dtype=bool)
+    # The rule has .2 in the own cell and 1 elsewhere, which is what suits a model of single pixels.
+    assert (levels[~own] == 1.0).all()
+    assert levels[own].max() < 0.35
+
+
 def test_calibration_items_must_not_be_certified(folder: Path) -> None:
     (folder / "run.toml").write_text(CONFIG.replace("items = [2, 3]", "items = [1, 2]"))
     with pytest.raises(InvalidInputError, match="calibration"):

@@ -298,31 +298,33 @@ def test_no_process_outlives_an_interruption(folder: Path, monkeypatch: pytest.M
 
     def interrupt(sentinels: list[int]) -> list[int]:
         deadline = time.monotonic() + 120
-        while len(list(out.glob("runs/*/pid"))) < 2 and time.monotonic() < deadline:
+        while not list(out.glob("runs/*/pid")) and time.monotonic() < deadline:
             time.sleep(0.1)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(execute, "wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(sweep, out, _slow, Processes(2))
+        run_sweep(sweep, out, _slow, Processes(1))
     pids = [int(path.read_text()) for path in out.glob("runs/*/pid")]
-    assert len(pids) == 2
+    assert len(pids) == 1
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
 
 def test_the_command(folder: Path) -> None:
+    few = SWEEP.replace("[0.2, 0.3]", "[0.2]").replace("[0.05, 0.1]", "[0.05]").replace("[0.2, 0.4]", "[0.4]")
+    (folder / "sweep.toml").write_text(few)
     runner = CliRunner()
     listed = runner.invoke(app, ["sweep", str(folder / "sweep.toml"), "--out", str(folder / "out"), "--dry-run"])
     assert listed.exit_code == 0, listed.output
-    assert listed.output.count("to run") == 6
+    assert listed.output.count("to run") == 2
     assert not (folder / "out").exists()
     made = runner.invoke(app, ["sweep", str(folder / "sweep.toml"), "--out", str(folder / "out"), "--jobs", "0"])
     assert made.exit_code == 0, made.output
     assert "points of isotropic are dominated" in made.output.replace("\n", " ")
     assert json.dumps("report.html")[1:-1] in made.output
-    failing = SWEEP.replace('"layout.cells" = [1, 1]', '"layout.cells" = [9, 9]').replace(
+    failing = few.replace('"layout.cells" = [1, 1]', '"layout.cells" = [9, 9]').replace(
         'equal = "samples per output"', ""
     )
     (folder / "sweep.toml").write_text(failing)

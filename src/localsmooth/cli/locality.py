@@ -42,10 +42,11 @@ def locality(
     configuration = load_configuration(config)
     section = configuration.locality
     if section is None:
-        raise ConfigurationError(f"{config}:\nlocality: this section is missing. Write [locality] with a quality.")
+        raise ConfigurationError(
+            f"{config}:\nlocality: this section is missing. Write [locality], if need be without keys."
+        )
     if isinstance(configuration.noise, SparseFlipsSection):
         raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")
-    wanted = section.quality if quality is None else quality
     items, model, noise = build_calibration(configuration), build_model(configuration), build_noise(configuration.noise)
     images = [item.image for item in items]
     layouts = _layouts(configuration, model, images)
@@ -69,19 +70,21 @@ def locality(
             placed = [Layout(layout.outputs, layout.inputs, levels) for layout in layouts]
             return measure_joint(model, images, placed, noise, samples=section.samples, seed=section.seed)
 
-        sizes = layouts[0].outputs.sizes.astype(np.float64)
+        sizes, rule = layouts[0].outputs.sizes.astype(np.float64), layouts[0].levels
+        by_rule = joint(rule)
+        wanted = section.quality if quality is None else quality
+        wanted = float(np.average(by_rule, weights=sizes)) if wanted is None else wanted
         proposal = propose(measured, wanted, joint, sizes)
-    rule = layouts[0].levels
     out.mkdir(parents=True, exist_ok=True)
     write_levels(out / "levels.npz", proposal.levels, items)
     symbol = _SYMBOLS[configuration.noise.distribution]
     matrices = {"proposal": proposal.levels, "distance rule of the file": rule}
-    agreements = {"proposal": proposal.agreement, "distance rule of the file": joint(rule)}
+    agreements = {"proposal": proposal.agreement, "distance rule of the file": by_rule}
     own = Grid(tuple(configuration.layout.cells)).count
     table = _table(matrices, agreements, sizes, symbol, own)
     notes = [
         f"Measured on {measured.items} calibration items with {measured.samples} samples of each at each level and "
-        f"cell. Wanted: {wanted:.1%} of all votes are the clean prediction, with noise everywhere at once.",
+        f"cell. Wanted: at least {percent(wanted)} of all votes are the clean prediction, with noise in all cells.",
         "The levels may be used for items that are not among the calibration items; certification checks this.",
     ]
     page = render_locality("Locality", notes, measured.levels, measured.agreement, matrices, table, symbol)
@@ -91,7 +94,8 @@ def locality(
         save_figure(locality_figure(measured.levels, measured.agreement, symbol), out / f"agreement.{suffix}")
         save_figure(levels_figure(matrices, symbol), out / f"levels.{suffix}")
     for row in table.rows:
-        console.print("; ".join(f"{h.lower()} {cell}" for h, cell in zip(table.headings, row, strict=True)))
+        line = "; ".join(f"{heading} {cell}" for heading, cell in zip(table.headings[1:], row[1:], strict=True))
+        console.print(f"{row[0]}: {line}", markup=False, highlight=False, soft_wrap=True)
     console.print(f"Report: {out / 'locality.html'}", highlight=False)
     typer.echo(f'[layout]\ncells = {configuration.layout.cells}\nlevels = "{out / "levels.npz"}"')
 

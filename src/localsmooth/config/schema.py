@@ -287,8 +287,8 @@ class SamplingSection(Section):
 class LocalitySection(Section):
     """How `localsmooth locality` measures what noise in one cell does to the predictions of another."""
 
-    quality: float = Field(gt=0, lt=1)
-    """Wanted share of votes that are the clean prediction, under the proposed noise."""
+    quality: float | None = Field(default=None, gt=0, lt=1)
+    """Wanted share of votes that are the clean prediction; by default what the file's distance rule attains."""
     count: int = Field(default=6, ge=2, le=100)
     """Number of levels that are tried, in equal ratios from the smallest to the largest of `[noise]`."""
     samples: int = Field(default=16, ge=1)
