@@ -298,7 +298,7 @@ def test_the_command_writes_levels_that_a_run_can_use(folder: Path) -> None:
 
 
 def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> None:
-    (folder / "run.toml").write_text(CONFIG.replace("quality = 0.8", ""))
+    (folder / "run.toml").write_text(CONFIG.replace("quality = 0.8\ncount = 3", "levels = [0.2, 1.0, 0.4]"))
     made = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
     assert made.exit_code == 0, made.output
     levels = read_levels(folder / "out" / "levels.npz").levels

@@ -51,7 +51,7 @@ def locality(
     images = [item.image for item in items]
     layouts = _layouts(configuration, model, images)
     lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
-    tried = np.geomspace(lowest, highest, section.count)
+    tried = np.geomspace(lowest, highest, section.count) if section.levels is None else np.unique(section.levels)
     with Progress(console=console, disable=not console.is_terminal) as bar:
         total = len(images) * len(tried) * layouts[0].inputs.count * section.samples
         task = bar.add_task("measuring", total=total)

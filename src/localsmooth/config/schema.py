@@ -289,6 +289,8 @@ class LocalitySection(Section):
 
     quality: float | None = Field(default=None, gt=0, lt=1)
     """Wanted share of votes that are the clean prediction; by default what the file's distance rule attains."""
+    levels: list[Positive] | None = Field(default=None, min_length=2)
+    """Noise levels to try, between which the proposal stays; by default as `count` says."""
     count: int = Field(default=6, ge=2, le=100)
     """Number of levels that are tried, in equal ratios from the smallest to the largest of `[noise]`."""
     samples: int = Field(default=16, ge=1)
