@@ -59,11 +59,11 @@ def pareto_figure(
                 **style,
             )
             best = front(shown, bound)
-            # What a front attains at a lower quality it attains with one of its points: a staircase.
+            # By falling quality: until the next point's quality is enough, only this point's radius is to be had.
             axes.step(
                 [point.quality for point in best],
                 [point.radii[bound] for point in best],
-                where="pre",
+                where="post",
                 color=method_color(index),
                 linewidth=1,
                 alpha=0.6,
