@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -310,6 +311,32 @@ def test_no_process_outlives_an_interruption(folder: Path, monkeypatch: pytest.M
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_no_process_outlives_a_sweep_that_was_killed(folder: Path) -> None:
+    script = (
+        "from pathlib import Path\n"
+        "from localsmooth.sweep import Processes, load_sweep, run_sweep\n"
+        "from slow_runner import slow\n"
+        "if __name__ == '__main__':\n"
+        "    run_sweep(load_sweep('sweep.toml'), Path('out'), slow, Processes(1))\n"
+    )
+    slow = (
+        "import os, time\n\ndef slow(configuration, run):\n"
+        "    run.mkdir(parents=True)\n    (run / 'pid').write_text(str(os.getpid()))\n    time.sleep(600)\n"
+    )
+    (folder / "killed.py").write_text(script)
+    (folder / "slow_runner.py").write_text(slow)
+    parent = subprocess.Popen([sys.executable, "killed.py"], cwd=folder)
+    deadline = time.monotonic() + 120
+    while not (found := [p for p in folder.glob("out/runs/*/pid") if p.read_text()]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    parent.kill()
+    parent.wait()
+    child = int(found[0].read_text())
+    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{child}").exists()
 
 
 def test_the_command(folder: Path) -> None:

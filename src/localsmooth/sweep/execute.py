@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -126,9 +127,18 @@ class Processes(SweepExecutor):
 def _child(job: Job, folder: SweepFolder, runner: Runner, path: list[str]) -> None:
     # Ctrl-C reaches the whole group of processes; the parent ends its children itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.path[:] = path
     torch.set_num_threads(1)
     run_job(job, folder, runner)
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def _report_death(job: Job, folder: SweepFolder, code: int | None) -> None:
