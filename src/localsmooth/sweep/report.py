@@ -32,7 +32,7 @@ def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome], folder: SweepFolder) -
     if finished:
         dataset = load(folder.result(finished[0].point))
         run = run_info(dataset)
-        radius += f" ({run.norm}, {run.units})"
+        radius += f"\n({run.norm}, {run.units})"
         notes.append(
             f"{dataset.sizes['item']} items at the first point; each item's counts hold with probability "
             f"{1 - run.alpha:g} on its own. Means over items, and comparisons of them, carry no joint guarantee."
