@@ -6,7 +6,8 @@
 The checkpoint in the package was trained with the default options.
 
 The noise is that of the certification: isotropic, or localized on a 3×4 grid of cells, where the level is
-``sigma_min`` in one cell, the focus, and grows linearly with the Chebyshev distance between cells.
+``sigma_min`` in one cell, the focus, and grows linearly with the Chebyshev distance between cells. Levels are drawn
+anew for every sample, so that one network suits many levels; `localsmooth.training` trains for one level matrix.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from localsmooth.layout import Grid, chebyshev
+from localsmooth.metrics import accuracy, confusion_matrix, mean_iou
 from localsmooth.scenes import CHECKPOINT, CLASS_NAMES, SCENE_SHAPE, DigitScenes, Split, UNet, load_unet
 
 GRID = Grid((3, 4))
@@ -97,19 +99,6 @@ def train(arguments: argparse.Namespace) -> UNet:
     return network.fused()
 
 
-def mean_iou(predicted: Int[np.ndarray, "..."], labels: Int[np.ndarray, "..."]) -> float:
-    """Mean over classes of intersection over union, from one confusion matrix over all scenes.
-
-    Classes that are neither shown nor predicted are left out.
-    """
-    n_classes = len(CLASS_NAMES)
-    confusion = np.bincount((labels * n_classes + predicted).ravel(), minlength=n_classes**2)
-    confusion = confusion.reshape(n_classes, n_classes)
-    hits = np.diag(confusion)
-    unions = confusion.sum(axis=0) + confusion.sum(axis=1) - hits
-    return float(np.mean(hits[unions > 0] / unions[unions > 0]))
-
-
 @torch.inference_mode()
 def majority_vote(
     network: nn.Module, image: Float[Tensor, "1 height width"], levels: Tensor, samples: int, generator: torch.Generator
@@ -144,8 +133,9 @@ def evaluate(network: nn.Module, arguments: argparse.Namespace, split: Split) ->
         (f"majority vote, isotropic {arguments.sigma_min}", isotropic),
         (f"majority vote, localized {arguments.sigma_min} to {arguments.sigma_max}", localized),
     ):
-        accuracy = float(np.mean(predicted == labels))
-        print(f"  {name}: mIoU {mean_iou(predicted, labels):.3f}, accuracy {accuracy:.4f}", flush=True)
+        counted = np.ones(labels.shape, dtype=bool)
+        miou = mean_iou(confusion_matrix(predicted, labels, counted, len(CLASS_NAMES)))
+        print(f"  {name}: mIoU {miou:.3f}, accuracy {accuracy(predicted, labels, counted):.4f}", flush=True)
 
 
 def main() -> None:

@@ -11,11 +11,13 @@ from rich.console import Console
 import localsmooth
 from localsmooth.cli.certify import certify
 from localsmooth.cli.demo import demo
+from localsmooth.cli.locality import locality
 from localsmooth.cli.merge import merge
 from localsmooth.cli.recertify import recertify
 from localsmooth.cli.report import report
 from localsmooth.cli.runs import runs
 from localsmooth.cli.solve import solve
+from localsmooth.cli.sweep import sweep
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["app", "main"]
@@ -26,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (certify, recertify, report, runs, merge, solve, demo):
+for command in (certify, recertify, report, runs, merge, sweep, locality, solve, demo):
     app.command()(command)
 
 

@@ -44,6 +44,7 @@ from localsmooth.config.certificate import (
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.known import CityscapesSection, PascalVocSection, SegmentationModelSection
 from localsmooth.config.schema import (
+    AnyData,
     AnyNoise,
     ArraysSection,
     BernoulliSection,
@@ -69,7 +70,6 @@ from localsmooth.datasets import (
     load_arrays,
     load_pictures,
 )
-from localsmooth.datasets.arrays import load_array
 from localsmooth.layout import (
     GridLayout,
     chebyshev,
@@ -79,6 +79,7 @@ from localsmooth.layout import (
     linear,
     linear_in_variance,
 )
+from localsmooth.locality import LevelsFile, item_digest, read_levels, require_unseen
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
@@ -91,6 +92,7 @@ from localsmooth.sampling import SamplingOptions, SamplingPlan
 from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split, load_unet
 
 __all__ = [
+    "build_calibration",
     "build_items",
     "build_layout",
     "build_model",
@@ -247,8 +249,40 @@ def _module_source(function: Callable[..., Any]) -> str:
 
 
 def build_items(configuration: Configuration) -> ItemSet:
-    """Load the items to certify."""
-    section = configuration.data
+    """Load the items to certify.
+
+    Raises
+    ------
+    InvalidInputError
+        If the layout's levels were fitted on one of them.
+    """
+    items = _items(configuration.data)
+    if configuration.layout.levels is not None:
+        require_unseen(read_levels(configuration.layout.levels), items)
+    return items
+
+
+def build_calibration(configuration: Configuration) -> ItemSet:
+    """Load the items that levels are fitted on.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file names none.
+    InvalidInputError
+        If one of them is to be certified.
+    """
+    if configuration.calibration is None:
+        raise ConfigurationError(
+            "calibration: this section is missing. Name items that are not certified, as in [data]."
+        )
+    items = _items(configuration.calibration)
+    fitted = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in items))
+    require_unseen(fitted, _items(configuration.data), "calibration")
+    return items
+
+
+def _items(section: AnyData) -> ItemSet:
     if isinstance(section, ArraysSection):
         return load_arrays(
             section.images,
@@ -276,7 +310,7 @@ def build_items(configuration: Configuration) -> ItemSet:
 
 
 def _scenes(section: DigitScenesSection) -> ItemSet:
-    scenes = DigitScenes(Split.TEST, seed=section.seed)
+    scenes = DigitScenes(Split(section.split), seed=section.seed)
     items: list[Item] = []
     for index in section.items:
         scene = scenes.scene(index)
@@ -292,7 +326,7 @@ def build_layout(configuration: Configuration) -> GridLayout:
         cells=tuple(section.cells),
         minimum=minimum,
         maximum=maximum,
-        levels=None if section.levels is None else load_array(section.levels, "layout.levels").astype(np.float64),
+        levels=None if section.levels is None else read_levels(section.levels).levels,
         metric=_METRICS[section.metric],
         interpolation=_INTERPOLATIONS[section.interpolation],
         reach=_REACHES[section.reach],

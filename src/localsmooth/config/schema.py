@@ -20,6 +20,7 @@ __all__ = [
     "GaussianSection",
     "ImageFilesSection",
     "LayoutSection",
+    "LocalitySection",
     "OnnxModelSection",
     "SamplingSection",
     "SparseFlipsSection",
@@ -139,13 +140,15 @@ class ImageFilesSection(Section):
 
 
 class DigitScenesSection(Section):
-    """Test scenes of real handwritten digits."""
+    """Scenes of real handwritten digits."""
 
     kind: Literal["digit-scenes"]
+    split: Literal["test", "validation"] = "test"
+    """Digits that the scenes show; no digit is in two splits."""
     items: list[int] = Field(default=[0, 1, 2], min_length=1)
     """Numbers of the scenes."""
     seed: int = Field(default=0, ge=0)
-    """Another seed gives other scenes of the same test digits."""
+    """Another seed gives other scenes of the same digits."""
 
 
 class GaussianSection(Section):
@@ -228,7 +231,8 @@ class LayoutSection(Section):
     cells: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     """Number of cells along each spatial axis; [1, 1] is isotropic smoothing."""
     levels: ExistingPath | None = None
-    """A .npy level matrix, cells × cells, to use instead of the distance rule; inf hides a cell."""
+    """Level matrix, cells × cells, to use instead of the distance rule: a .npy array (inf hides a cell), or the .npz
+    file that `localsmooth locality` wrote, which refuses to certify items that it was fitted on."""
     metric: Literal["chebyshev", "euclidean"] = "chebyshev"
     """Distance between cells."""
     interpolation: Literal["linear", "variance"] = "linear"
@@ -272,6 +276,21 @@ class SamplingSection(Section):
     """Grid steps in [0, 1] to which scores are rounded down: by default 1024 for moments, 128 for a histogram."""
 
 
+class LocalitySection(Section):
+    """How `localsmooth locality` measures what noise in one cell does to the predictions of another."""
+
+    quality: float | None = Field(default=None, gt=0, lt=1)
+    """Wanted share of votes that are the clean prediction; by default what the file's distance rule attains."""
+    levels: list[Positive] | None = Field(default=None, min_length=2)
+    """Noise levels to try, between which the proposal stays; by default as `count` says."""
+    count: int = Field(default=6, ge=2, le=100)
+    """Number of levels that are tried, in equal ratios from the smallest to the largest of `[noise]`."""
+    samples: int = Field(default=16, ge=1)
+    """Samples of each item at each level and cell."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the noise, whose streams no certification uses."""
+
+
 AnyModel = Annotated[
     TorchModelSection | OnnxModelSection | CallableModelSection | DigitScenesModelSection | SegmentationModelSection,
     Field(discriminator="kind"),
@@ -304,3 +323,7 @@ class Configuration(Section):
     """How samples are drawn."""
     certificate: CertificateSection
     """What is proven from them."""
+    calibration: AnyData | None = None
+    """Items for `localsmooth locality`; none of them may be among those that are certified."""
+    locality: LocalitySection | None = None
+    """How `localsmooth locality` measures; not used otherwise."""

@@ -1,5 +1,6 @@
 """Numbers that summarise certificates and predictions: certified curves, ACR, accuracy, mIoU, Pareto fronts."""
 
+from localsmooth.metrics.comparison import Domination, OperatingPoint, dominates, dominations, front
 from localsmooth.metrics.curves import AverageRadius, average_certifiable_radius, certified_fractions, mean_curve
 from localsmooth.metrics.predictions import (
     ABSTAIN,
@@ -14,12 +15,17 @@ from localsmooth.metrics.sweeps import pareto_front
 __all__ = [
     "ABSTAIN",
     "AverageRadius",
+    "Domination",
+    "OperatingPoint",
     "abstention_rate",
     "accuracy",
     "average_certifiable_radius",
     "certified_fractions",
     "class_iou",
     "confusion_matrix",
+    "dominates",
+    "dominations",
+    "front",
     "mean_curve",
     "mean_iou",
     "pareto_front",

@@ -1,0 +1,124 @@
+"""`localsmooth locality`: measure how local a model is, and propose noise levels."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from localsmooth.config import Configuration, ConfigurationError, load_configuration
+from localsmooth.config.build import build_calibration, build_layout, build_model, build_noise
+from localsmooth.config.schema import SparseFlipsSection
+from localsmooth.layout import Grid, Layout
+from localsmooth.locality import measure_joint, measure_locality, propose, write_levels
+from localsmooth.models import Model, check_model
+from localsmooth.report import save_figure
+from localsmooth.report.locality import levels_figure, locality_figure, render_locality
+from localsmooth.report.tables import Table, percent
+
+__all__ = ["locality"]
+
+_SYMBOLS = {"gaussian": "σ", "uniform": "λ", "bernoulli": "θ"}
+
+
+def locality(
+    config: Annotated[
+        Path, typer.Argument(help="Configuration file (TOML) with calibration items.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Directory for levels.npz, the page and figures.")],
+    quality: Annotated[
+        float | None, typer.Option("--quality", help="Wanted vote agreement, instead of the file's.")
+    ] = None,
+) -> None:
+    """Measure how much noise in one cell disturbs the predictions of another, and propose a level matrix."""
+    console = Console(stderr=True)
+    sys.path.insert(0, str(config.resolve().parent))
+    configuration = load_configuration(config)
+    section = configuration.locality
+    if section is None:
+        raise ConfigurationError(
+            f"{config}:\nlocality: this section is missing. Write [locality], if need be without keys."
+        )
+    if isinstance(configuration.noise, SparseFlipsSection):
+        raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")
+    items, model, noise = build_calibration(configuration), build_model(configuration), build_noise(configuration.noise)
+    images = [item.image for item in items]
+    layouts = _layouts(configuration, model, images)
+    lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
+    tried = np.geomspace(lowest, highest, section.count) if section.levels is None else np.unique(section.levels)
+    with Progress(console=console, disable=not console.is_terminal) as bar:
+        total = len(images) * len(tried) * layouts[0].inputs.count * section.samples
+        task = bar.add_task("measuring", total=total)
+        measured = measure_locality(
+            model,
+            images,
+            layouts,
+            noise,
+            tried.tolist(),
+            samples=section.samples,
+            seed=section.seed,
+            advance=lambda size: bar.advance(task, size),
+        )
+
+        def joint(levels: np.ndarray) -> np.ndarray:
+            placed = [Layout(layout.outputs, layout.inputs, levels) for layout in layouts]
+            return measure_joint(model, images, placed, noise, samples=section.samples, seed=section.seed)
+
+        sizes, rule = layouts[0].outputs.sizes.astype(np.float64), layouts[0].levels
+        by_rule = joint(rule)
+        wanted = section.quality if quality is None else quality
+        wanted = float(np.average(by_rule, weights=sizes)) if wanted is None else wanted
+        proposal = propose(measured, wanted, joint, sizes)
+    out.mkdir(parents=True, exist_ok=True)
+    write_levels(out / "levels.npz", proposal.levels, items)
+    symbol = _SYMBOLS[configuration.noise.distribution]
+    matrices = {"proposal": proposal.levels, "distance rule of the file": rule}
+    agreements = {"proposal": proposal.agreement, "distance rule of the file": by_rule}
+    own = Grid(tuple(configuration.layout.cells)).count
+    table = _table(matrices, agreements, sizes, symbol, own)
+    notes = [
+        f"Measured on {measured.items} calibration items with {measured.samples} samples of each at each level and "
+        f"cell. Wanted: at least {percent(wanted)} of all votes are the clean prediction, with noise in all cells.",
+        "The levels may be used for items that are not among the calibration items; certification checks this.",
+    ]
+    page = render_locality("Locality", notes, measured.levels, measured.agreement, matrices, table, symbol)
+    (out / "locality.html").write_text(page, encoding="utf-8")
+    np.savez(out / "measurement.npz", levels=measured.levels, agreement=measured.agreement)
+    for suffix in ("svg", "pdf"):
+        save_figure(locality_figure(measured.levels, measured.agreement, symbol), out / f"agreement.{suffix}")
+        save_figure(levels_figure(matrices, symbol), out / f"levels.{suffix}")
+    for row in table.rows:
+        line = "; ".join(f"{heading} {cell}" for heading, cell in zip(table.headings[1:], row[1:], strict=True))
+        console.print(f"{row[0]}: {line}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Report: {out / 'locality.html'}", highlight=False)
+    typer.echo(f'[layout]\ncells = {configuration.layout.cells}\nlevels = "{out / "levels.npz"}"')
+
+
+def _layouts(configuration: Configuration, model: Model, images: list[np.ndarray]) -> list[Layout]:
+    """One layout per item; windows and masks are left out, since they hide what is measured."""
+    open_layout = configuration.layout.model_copy(
+        update={"levels": None, "mask_beyond": None, "window_margin": None, "window_align": 1}
+    )
+    recipe = build_layout(configuration.model_copy(update={"layout": open_layout}))
+    return [recipe.layout(image.shape, check_model(model, torch.tensor(image)).output_shape) for image in images]
+
+
+def _table(
+    matrices: dict[str, np.ndarray], agreements: dict[str, np.ndarray], sizes: np.ndarray, symbol: str, cells: int
+) -> Table:
+    headings = ["Levels", f"mean {symbol} in the own cell", f"mean {symbol} elsewhere", "Vote agreement", "Worst cell"]
+    own = np.eye(cells, dtype=bool)
+    rows: list[list[str]] = []
+    for name, matrix in matrices.items():
+        elsewhere = f"{matrix[~own].mean():.3f}" if cells > 1 else "–"
+        mean = float(np.average(agreements[name], weights=sizes))
+        rows.append(
+            [name, f"{matrix[own].mean():.3f}", elsewhere, percent(mean), percent(float(agreements[name].min()))]
+        )
+    return Table(headings, rows, note="Vote agreement is that of single votes with the clean prediction.")

@@ -1,0 +1,99 @@
+"""`localsmooth sweep`: many configurations, compared."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from localsmooth.cli.certify import run_configuration
+from localsmooth.config import Configuration
+from localsmooth.report.sweep import SweepPage, points_table, verdict
+from localsmooth.sweep import Here, Job, Processes, Sweep, SweepFolder, load_sweep, missing_jobs, run_sweep
+from localsmooth.sweep import write_sweep_report as write_report
+
+__all__ = ["certify_quietly", "sweep"]
+
+
+def certify_quietly(configuration: Configuration, out: Path) -> xr.Dataset:
+    """Certify one point; several of them share the terminal, so that none may write to it."""
+    return run_configuration(configuration, out, Console(file=io.StringIO()))
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(help="Sweep file (TOML).", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Directory of the sweep; finished points in it are kept.")],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Points at once, one thread each. [default: one per core]", min=0)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the points and what they cost, run nothing.")
+    ] = False,
+) -> None:
+    """Certify a grid of configurations and compare methods over all their settings; --jobs 0 runs one at a time."""
+    console = Console(stderr=True)
+    # As for `localsmooth certify`: modules are looked for beside the file.
+    sys.path.insert(0, str(config.resolve().parent))
+    loaded = load_sweep(config)
+    folder = SweepFolder(out)
+    if dry_run:
+        _list_points(loaded, folder, Console())
+        return
+    missing = missing_jobs(loaded, folder)
+    total = sum(len(job) for job in missing)
+    console.print(f"{len(loaded.points)} points, {total} to run.", highlight=False)
+    left = [total]
+
+    def done(job: Job, seconds: float) -> None:
+        left[0] -= len(job)
+        failed = any(not folder.finished(point) for point in job)
+        word = "[bold red]failed[/]" if failed else "done"
+        console.print(f"{word} after {seconds:.0f} s, {left[0]} left: ", end="", highlight=False)
+        console.print(f"{job[0].method}, {job[0].label}", markup=False, highlight=False)
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    executor = Here() if jobs == 0 else Processes(cores if jobs is None else jobs)
+    try:
+        run_sweep(loaded, out, certify_quietly, executor, done)
+    except KeyboardInterrupt:
+        console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
+        raise
+    page = write_report(loaded, out)
+    _print_page(page, Console())
+    console.print(f"Report: {out / 'report.html'}", highlight=False)
+    if page.problems:
+        for method, label, problem in page.problems:
+            console.print("Failed:", style="bold red", end=" ")
+            console.print(f"{method}, {label}: {problem}", markup=False, highlight=False)
+        console.print("The same command tries them again.")
+        raise typer.Exit(1)
+
+
+def _list_points(loaded: Sweep, folder: SweepFolder, console: Console) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("method", "setting", "samples per output", "samples per item", "state"):
+        table.add_column(heading)
+    for point in loaded.points:
+        state = "finished" if folder.finished(point) else "to run"
+        table.add_row(point.method, point.label, f"{point.samples_per_output:,}", f"{point.total_samples:,}", state)
+    console.print(table)
+
+
+def _print_page(page: SweepPage, console: Console) -> None:
+    content = points_table(page.methods, page.bounds, page.quality)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in content.headings:
+        table.add_column(heading)
+    for row in content.rows:
+        table.add_row(*row)
+    console.print(table)
+    for sides in page.sides:
+        console.print(f"{sides.title}: {verdict(sides, page.bounds)}.", markup=False, highlight=False)

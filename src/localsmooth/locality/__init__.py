@@ -1,0 +1,19 @@
+"""Choosing the noise: how local a model is, and the levels that follow from it."""
+
+from localsmooth.locality.levels_file import LevelsFile, item_digest, read_levels, require_unseen, write_levels
+from localsmooth.locality.measure import Measurement, measure_joint, measure_locality
+from localsmooth.locality.propose import Proposal, largest_levels, propose
+
+__all__ = [
+    "LevelsFile",
+    "Measurement",
+    "Proposal",
+    "item_digest",
+    "largest_levels",
+    "measure_joint",
+    "measure_locality",
+    "propose",
+    "read_levels",
+    "require_unseen",
+    "write_levels",
+]
