@@ -1,11 +1,11 @@
 """Isotropic and localized smoothing of APPNP on a citation graph, and what each bound makes of the same tallies.
 
-    python experiments/node_classification.py sample --data citeseer.npz --runs RUNS [--passes 50000]
-    python experiments/node_classification.py table --data citeseer.npz --runs RUNS
+    python experiments/node_classification.py sample --data citeseer.npz --runs RUNS [--samples 25000]
+    python experiments/node_classification.py table --data citeseer.npz --runs RUNS [--samples 25000]
 
-`sample` trains and draws, and goes on where it stopped; `table` prints Markdown from whatever is complete. Every
-method gets the same number of graph passes: isotropic smoothing puts all of them into one distribution, localized
-smoothing shares them among its clusters.
+`sample` trains and draws, and goes on where it stopped; `table` prints Markdown from whatever is complete. Localized
+smoothing draws so many samples for each cluster. Isotropic smoothing is drawn twice: with as many samples for each
+output, and with as many graph passes in total.
 """
 
 from __future__ import annotations
@@ -36,37 +36,47 @@ from localsmooth.sampling import DirectoryStore, default_progress
 from localsmooth.sampling.plan import SamplingPlan
 from localsmooth.sampling.tally import collect_tallies
 
-LEVELS = [(1, 0.9, 0.9), (5, 0.7, 0.9), (5, 0.5, 0.9), (1, 0.7, 0.7)]
+CLUSTERS = 5
+# Clusters, and the deletion probabilities of an output's own cluster and of the farthest.
+METHODS = [(1, 0.9, 0.9), (CLUSTERS, 0.7, 0.9), (CLUSTERS, 0.5, 0.9), (1, 0.7, 0.7)]
 BUDGETS = {"deletions": list(range(0, 61, 2)), "additions": list(range(21))}
 SHOWN = {"deletions": (0, 4, 10, 20), "additions": (0, 1, 3, 5)}
 
 
-def section(data: Path, passes: int, clusters: int, low: float, high: float) -> GraphSection:
+def section(data: Path, samples: int, clusters: int, low: float, high: float) -> GraphSection:
     """The run of one smoothing distribution."""
     return GraphSection(
         data=data,
         clusters=clusters,
         deletion=(low, high),
-        n_candidate=max(200, passes // (50 * clusters)),
-        n_bound=passes // clusters,
+        n_candidate=max(200, samples // 50),
+        n_bound=samples,
     )
 
 
-def directory(runs: Path, data: Path, passes: int, clusters: int, low: float, high: float) -> Path:
-    """Where it is kept."""
-    return runs / f"{data.stem}-{clusters}x{low}-{high}-{passes}"
+def runs_of(samples: int) -> list[tuple[tuple[int, float, float], int]]:
+    """Every method with its number of samples for each distribution."""
+    equal_outputs = [(levels, samples) for levels in METHODS]
+    equal_passes = [(levels, samples * CLUSTERS) for levels in METHODS if levels[0] == 1]
+    return equal_outputs + equal_passes
 
 
-def sample(data: Path, runs: Path, passes: int) -> None:
+def name_of(data: Path, clusters: int, low: float, high: float) -> str:
+    """What files of a method are called."""
+    return f"{data.stem}-{clusters}x{low}-{high}"
+
+
+def sample(data: Path, runs: Path, samples: int) -> None:
     """Train and draw what is missing."""
-    for levels in LEVELS:
-        place, spec = directory(runs, data, passes, *levels), section(data, passes, *levels)
+    for levels, number in runs_of(samples):
+        spec = section(data, number, *levels)
         started = time.perf_counter()
         prepared = load_data(spec)
-        network = trained_network(spec, prepared, place / "network.safetensors")
+        network = trained_network(spec, prepared, runs / f"{name_of(data, *levels)}.safetensors")
         trained = time.perf_counter()
         plan = SamplingPlan(spec.n_candidate, spec.n_bound, spec.seed, spec.chunk_size)
-        with DirectoryStore(place / "tallies") as store:
+        place = runs / f"{name_of(data, *levels)}-{number}"
+        with DirectoryStore(place) as store:
             arguments = NetworkClassifier(network), prepared.graph, prepared.layout, plan, store
             tally = sample_nodes(*arguments, progress=default_progress())
         right = (tally.candidate == prepared.graph.labels)[prepared.split.test].mean()
@@ -74,25 +84,24 @@ def sample(data: Path, runs: Path, passes: int) -> None:
         print(f"{place.name}: {seconds}, accuracy before abstention {right:.3f}", flush=True)
 
 
-def table(data: Path, runs: Path, passes: int) -> None:
+def table(data: Path, runs: Path, samples: int) -> None:
     """Print the tables of all complete runs."""
     for kind, budgets in BUDGETS.items():
         print(f"\n### {data.stem}: {kind}\n")
         heads = [f"ε = {budget}" for budget in SHOWN[kind]]
         print("| smoothing | N₂ per distribution | base certificate | collective | " + " | ".join(heads) + " | ACR |")
         print("|---|---|---|---|" + "---|" * (len(heads) + 1))
-        for levels in LEVELS:
-            place = directory(runs, data, passes, *levels)
-            if (place / "tallies" / "manifest.json").exists():
-                rows(data, passes, place, levels, kind, budgets)
+        for levels, number in runs_of(samples):
+            if (runs / f"{name_of(data, *levels)}-{number}" / "manifest.json").exists():
+                rows(data, runs, number, levels, kind, budgets)
 
 
-def rows(data: Path, passes: int, place: Path, levels: tuple[int, float, float], kind: str, budgets: list[int]) -> None:
+def rows(data: Path, runs: Path, samples: int, levels: tuple[int, float, float], kind: str, budgets: list[int]) -> None:
     """Print one distribution's rows."""
-    spec = section(data, passes, *levels)
+    spec = section(data, samples, *levels)
     prepared = load_data(spec)
     plan = SamplingPlan(spec.n_candidate, spec.n_bound, spec.seed, spec.chunk_size)
-    store = DirectoryStore(place / "tallies", read_only=True)
+    store = DirectoryStore(runs / f"{name_of(data, *levels)}-{samples}", read_only=True)
     tally = collect_tallies(store, [prepared.layout], node_counters(), plan=plan)[0]
     nodes = prepared.split.test
     labels = prepared.graph.labels[nodes]
@@ -122,11 +131,9 @@ if __name__ == "__main__":
     parser.add_argument("command", choices=["sample", "table"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
-    parser.add_argument("--methods", type=int, default=len(LEVELS), help="only the first so many of LEVELS")
-    parser.add_argument("--passes", type=int, default=50_000)
+    parser.add_argument("--samples", type=int, default=25_000, help="N₂ of each distribution")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    del LEVELS[arguments.methods :]
     torch.set_num_threads(arguments.threads)
     np.seterr(all="raise", under="ignore")
-    {"sample": sample, "table": table}[arguments.command](arguments.data, arguments.runs, arguments.passes)
+    {"sample": sample, "table": table}[arguments.command](arguments.data, arguments.runs, arguments.samples)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, KFamilywise
+from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, FixedThresholdHolm, KFamilywise
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import AtMostGroups, Exact
 from localsmooth.errors import InvalidInputError
@@ -103,7 +103,7 @@ def _tally(graph, seed: int = 0) -> ItemTally:
     votes = generator.binomial(n, generator.beta(8, 1, graph.nodes))
     laws = stats.binom.pmf(np.arange(257), 256, generator.uniform(0.6, 0.97, graph.nodes)[:, None])
     counts = np.stack([generator.multinomial(n, law / law.sum()) for law in laws])
-    further = {"scores.histogram": counts, "reference": np.full(graph.nodes, 0.8)}
+    further = {"scores.bins": counts, "reference": np.full(graph.nodes, 0.8)}
     return ItemTally((graph.nodes,), graph.labels.copy(), votes, 100, n, None, further)
 
 
@@ -147,6 +147,11 @@ def test_bounds_and_strategies_reach_the_certificate(digits):
     assert (both.prediction != ABSTAIN).sum() >= (votes.prediction != ABSTAIN).sum() - 2
     family = node_certificates(**common, certificates=(RenyiVotes(),), simultaneous=KFamilywise(3))
     assert family.discount == 2
+    # The two kinds share alpha, so that the rule's discount is paid once.
+    kinds = (RenyiVotes(), SparseScores())
+    assert node_certificates(**common, certificates=kinds, simultaneous=KFamilywise(3)).discount == 2
+    with pytest.raises(InvalidInputError, match="fixed_threshold_holm"):
+        node_certificates(**common, simultaneous=FixedThresholdHolm(0.9))
     everything = node_certificates(**(common | {"nodes": np.arange(digits.nodes)}), certificates=(RenyiVotes((2.0,)),))
     assert (everything.eta.ravel()[nodes] <= votes.eta.ravel()).all()
     with pytest.raises(InvalidInputError, match="no node"):

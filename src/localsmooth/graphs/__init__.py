@@ -3,7 +3,7 @@
 from localsmooth.graphs.certify import COLLECTIVE_BOUNDS, NodeCurve, certify_nodes, node_certificates
 from localsmooth.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
-from localsmooth.graphs.counters import CandidateScores, ScoreCounts, node_counters, score_histogram
+from localsmooth.graphs.counters import node_counters, score_histogram
 from localsmooth.graphs.digits import digit_graph
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.edges import EdgeProblem, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
@@ -27,7 +27,6 @@ __all__ = [
     "AttributeNoise",
     "AttributeProblem",
     "AttributedGraph",
-    "CandidateScores",
     "CompiledThinning",
     "EdgeIndexClassifier",
     "EdgeProblem",
@@ -41,7 +40,6 @@ __all__ = [
     "NodeSplit",
     "NumpyThinning",
     "PreparedClassifier",
-    "ScoreCounts",
     "SparseSample",
     "TrainingOptions",
     "TrainingReport",
