@@ -10,8 +10,9 @@ import typer
 import xarray as xr
 from rich.console import Console
 
+from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
 from localsmooth.cli.summary import print_summary
-from localsmooth.config import Configuration, load_configuration
+from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration
 from localsmooth.config.build import (
     build_items,
     build_layout,
@@ -54,11 +55,14 @@ def certify(
     config: Annotated[Path, typer.Argument(help="Configuration file (TOML).", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it goes on.")],
 ) -> None:
-    """Sample a model on some items and certify them; the result is RUN/result.nc."""
+    """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
     console = Console(stderr=True)
-    configuration = load_configuration(config)
+    configuration = load_any_configuration(config)
     # A model's module is looked for beside the file that names it, as Python does for a script.
     sys.path.insert(0, str(config.resolve().parent))
-    result = run_configuration(configuration, out, console)
-    print_summary({str(result.attrs["method"]): result}, Console())
+    if isinstance(configuration, GraphConfiguration):
+        print_graph_summary(run_graph_configuration(configuration, out, console), Console())
+    else:
+        result = run_configuration(configuration, out, console)
+        print_summary({str(result.attrs["method"]): result}, Console())
     console.print(f"Result: {out / 'result.nc'}. Picture: localsmooth report {out}", highlight=False)

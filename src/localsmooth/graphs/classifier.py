@@ -49,6 +49,9 @@ class NodeClassifier(ABC):
     classes: int
     """Number of classes."""
 
+    depth: int | None = None
+    """Hops over which attributes can influence a prediction; None where it is not known."""
+
     @abstractmethod
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Set up the prediction of some nodes of a graph."""
@@ -76,13 +79,17 @@ class EdgeIndexClassifier(NodeClassifier):
         Returns class scores before the softmax, nodes × classes. Must be in evaluation mode.
     classes
         Number of classes.
+    depth
+        Hops over which attributes can influence a prediction (the number of its convolutions), if that is known:
+        strictly local certificates rest on it.
     """
 
-    def __init__(self, module: nn.Module, classes: int) -> None:
+    def __init__(self, module: nn.Module, classes: int, depth: int | None = None) -> None:
         if any(part.training for part in module.modules()):
             raise InvalidInputError("module", "it is in training mode", "Call module.eval() first")
         self.module = module
         self.classes = classes
+        self.depth = depth
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Use the whole graph: nothing is known about what the module looks at."""
