@@ -7,6 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
+from localsmooth.graphs.graph import shape_of
+
 __all__ = ["node_positions"]
 
 _GAP = 1.12
@@ -48,7 +50,7 @@ def _centres(radii: Float[np.ndarray, "clusters"]) -> Float[np.ndarray, "cluster
 
 def _disc(adjacency: sp.csr_array, seed: int) -> Float[np.ndarray, "nodes 2"]:
     """Draw one cluster in the unit disc; its nodes spread evenly from the centre outwards."""
-    size = adjacency.shape[0]
+    size = shape_of(adjacency)[0]
     drawn = nx.spring_layout(nx.from_scipy_sparse_array(adjacency), iterations=40, seed=seed)
     points = np.array([drawn[node] for node in range(size)]).reshape(size, 2)
     points = points - points.mean(axis=0)

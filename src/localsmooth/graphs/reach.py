@@ -39,7 +39,7 @@ def robust_alone(
     # The worst of each kind: [certificates, output groups, additions, deletions].
     spent = (added[..., :, None] + deleted[..., None, :]) * (1 + _SLACK)
     safe = spent[:, base.group] < eta[..., None, None]
-    return np.moveaxis(safe.any(axis=0), 0, -1)
+    return np.moveaxis(np.asarray(safe.any(axis=0)), 0, -1)
 
 
 def _most(
@@ -59,4 +59,4 @@ def broken_nodes(base: BaseCertificates, attack: Float[np.ndarray, "columns"]) -
     """Whether each node's certificates no longer hold under a spending."""
     weights = base.weights.reshape(-1, *base.weights.shape[-2:])
     eta = base.eta.reshape(-1, base.group.size)
-    return ((weights @ attack)[:, base.group] * (1 + _SLACK) >= eta).all(axis=0)
+    return np.asarray(((weights @ attack)[:, base.group] * (1 + _SLACK) >= eta).all(axis=0))

@@ -80,7 +80,8 @@ def _check_structure(dataset: xr.Dataset) -> None:
     outputs = ("item", *axis_names(OUTPUT, dataset["prediction"].ndim - 1))
     space = axis_names(INPUT, dataset["input_partition"].ndim - 1)
     counts = ("item", "target", "bound", "budget")
-    dims = dict.fromkeys(OUTPUT_VARIABLES, outputs) | dict.fromkeys(COUNT_VARIABLES, counts)
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(OUTPUT_VARIABLES, outputs)
+    dims |= dict.fromkeys(COUNT_VARIABLES, counts)
     dims |= {
         "attack": (*counts, "input_group"),
         "total": ("item", "target"),
