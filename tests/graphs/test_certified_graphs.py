@@ -239,14 +239,16 @@ def test_fields_group_equal_outputs_and_inputs(tiny):
         [0, 0, 1, 1, 1],
     ]
     layout = cluster_layout(np.zeros(5, int), tiny.adjacency, addition=(0.1, 0.1), deletion=(0.3, 0.3))
-    base = BaseCertificates(np.array([[2.0, 1.0]]), np.ones(5), np.zeros(5, int), np.zeros(5, int))
+    eta = np.array([5.0, 5.0, 1.5, 5.0, 4.0])
+    base = BaseCertificates(np.array([[2.0, 1.0]]), eta, np.zeros(5, int), np.zeros(5, int))
     local = strictly_local(base, layout.inputs, fields)
     assert local.base.group.tolist() == [0, 1, 2, 3, 3]
     assert local.inputs.labels.tolist() == [0, 1, 2, 3, 3]
     assert local.base.weights.tolist() == [
         [2, 2, 0, 0, 1, 1, 0, 0],
         [2, 2, 2, 0, 1, 1, 1, 0],
-        [0, 2, 2, 2, 0, 1, 1, 1],
+        # One flip breaks it, however heavy.
+        [0, 1.5, 1.5, 1.5, 0, 1, 1, 1],
         [0, 0, 2, 2, 0, 0, 1, 1],
     ]
 

@@ -77,6 +77,13 @@ def test_a_run_leaves_result_network_and_tallies(small):
     assert np.array_equal(load(small / "run" / "result.nc")["certified"].values, result["certified"].values)
 
 
+def test_a_network_trained_otherwise_is_not_taken(small, tmp_path):
+    text = (small / "small.toml").read_text("utf-8").replace("epochs = 20", "epochs = 21")
+    (tmp_path / "other.toml").write_text(text, "utf-8")
+    with pytest.raises(ConfigurationError, match="trained with other settings"):
+        _invoke("certify", tmp_path / "other.toml", "--out", small / "run")
+
+
 def test_certifying_again_takes_other_budgets_and_sections(small, tmp_path):
     run = small / "run"
     arguments = ("--alpha", "0.05", "--additions", "0,2", "--deletions", "0,1,2", "--bound", "envelope")

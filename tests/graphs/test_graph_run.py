@@ -236,6 +236,11 @@ def test_nodes_outside_the_graph_are_refused(parts):
             certify_graph(classifier, graph, layout, np.array(nodes, int), plan=PLAN, settings=SETTINGS)
 
 
+def test_too_few_samples_are_refused_before_sampling(parts):
+    with pytest.raises(InvalidInputError, match="n_bound"):
+        certify_graph(*parts, plan=SamplingPlan(5, 5), settings=GraphSettings(0.001))
+
+
 SMALL = {
     "graph": {"data": "digits", "clusters": 3},
     "noise": {"addition": (0.02, 0.02), "deletion": (0.1, 0.4)},

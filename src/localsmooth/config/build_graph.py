@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Int
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -58,6 +60,8 @@ __all__ = [
     "build_graph_settings",
 ]
 
+_ORIGIN = "trained_with"
+
 
 @dataclass(frozen=True, eq=False)
 class GraphData:
@@ -95,20 +99,34 @@ def build_classifier(configuration: GraphConfiguration, data: GraphData, file: P
     section = configuration.model
     if isinstance(section, GraphModuleSection):
         return _module(section, data.graph.classes)
-    network = _network(section, data.graph)
+    network, origin = _network(section, data.graph), _origin(section, data)
     stored = section.weights if section.weights is not None else file
     if stored.exists():
         try:
+            with safe_open(stored, "pt") as opened:
+                trained = (opened.metadata() or {}).get(_ORIGIN, origin)
             network.load_state_dict(load_file(stored))
         except Exception as error:
             raise ConfigurationError(f"model: {stored} does not hold weights of this network: {error}") from error
+        if section.weights is None and trained != origin:
+            raise ConfigurationError(
+                f"model: {stored} was trained with other settings, on another graph or with other noise. "
+                "Use another run directory, or name the file as model.weights"
+            )
         return NetworkClassifier(network.eval())
     _train(network, section, data)
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(file.name + ".partial")
-    save_file(network.state_dict(), partial)
+    save_file(network.state_dict(), partial, {_ORIGIN: origin})
     partial.replace(file)
     return NetworkClassifier(network)
+
+
+def _origin(section: AppnpSection | GcnSection, data: GraphData) -> str:
+    """Digest of everything that training depends on."""
+    parts = [section.model_dump_json(exclude={"weights"}), data.graph.digest(), data.layout.digest()]
+    parts += [str(part.tolist()) for part in (data.split.train, data.split.validation)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _network(section: AppnpSection | GcnSection, graph: AttributedGraph) -> GraphNetwork:

@@ -15,6 +15,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from localsmooth.bounds import require_certifiable
+from localsmooth.certificates import ScoreCertificate
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.classifier import NodeClassifier
 from localsmooth.graphs.counters import SCORE_BINS
@@ -101,6 +103,8 @@ def certify_graph(
         raise InvalidInputError(
             "classifier", f"it has {classifier.classes} classes, the graph {graph.classes}", "Use one for this graph"
         )
+    if not any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
+        require_certifiable(plan.n_bound, settings.alpha, chosen.size, strategy=settings.simultaneous)
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         tally = sample_nodes(classifier, graph, layout, plan, store, batch_size=batch_size, progress=progress)
