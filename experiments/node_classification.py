@@ -1,11 +1,11 @@
 """Isotropic and localized smoothing of APPNP on a citation graph, and what each bound makes of the same tallies.
 
-    python experiments/node_classification.py sample --data citeseer.npz --runs RUNS [--passes 50000]
-    python experiments/node_classification.py table --data citeseer.npz --runs RUNS
+    python experiments/node_classification.py sample --data citeseer.npz --runs RUNS [--samples 25000]
+    python experiments/node_classification.py table --data citeseer.npz --runs RUNS [--samples 25000]
 
-`sample` trains and draws, and goes on where it stopped; `table` prints Markdown from whatever is complete. Every
-method gets the same number of graph passes: isotropic smoothing puts all of them into one distribution, localized
-smoothing shares them among its clusters.
+`sample` trains and draws, and goes on where it stopped; `table` prints Markdown from whatever is complete. Localized
+smoothing draws so many samples for each cluster. Isotropic smoothing is drawn twice: with as many samples for each
+output, and with as many graph passes in total.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import torch
 from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein
 from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import Exact
+from localsmooth.config import GraphConfiguration, parse_graph_configuration
+from localsmooth.config.build_graph import build_classifier, build_graph_data, build_graph_plan
 from localsmooth.graphs import (
     COLLECTIVE_BOUNDS,
-    NetworkClassifier,
     attribute_caps,
     certify_nodes,
     flip_threat,
@@ -30,70 +31,77 @@ from localsmooth.graphs import (
     sample_nodes,
 )
 from localsmooth.graphs.counters import node_counters
-from localsmooth.graphs.run import load_data, trained_network
-from localsmooth.graphs.section import GraphSection
-from localsmooth.sampling import DirectoryStore, default_progress
-from localsmooth.sampling.plan import SamplingPlan
-from localsmooth.sampling.tally import collect_tallies
+from localsmooth.sampling import DirectoryStore, StoreError, collect_tallies, default_progress
 
-LEVELS = [(1, 0.9, 0.9), (5, 0.7, 0.9), (5, 0.5, 0.9), (1, 0.7, 0.7)]
-BUDGETS = {"deletions": list(range(0, 61, 2)), "additions": list(range(21))}
+CLUSTERS = 5
+# Clusters, and the deletion probabilities of an output's own cluster and of the farthest.
+METHODS = [(1, 0.9, 0.9), (CLUSTERS, 0.7, 0.9), (CLUSTERS, 0.5, 0.9), (1, 0.7, 0.7)]
+BUDGETS = {"deletions": list(range(61)), "additions": list(range(21))}
 SHOWN = {"deletions": (0, 4, 10, 20), "additions": (0, 1, 3, 5)}
 
 
-def section(data: Path, passes: int, clusters: int, low: float, high: float) -> GraphSection:
-    """The run of one smoothing distribution."""
-    return GraphSection(
-        data=data,
-        clusters=clusters,
-        deletion=(low, high),
-        n_candidate=max(200, passes // (50 * clusters)),
-        n_bound=passes // clusters,
+def configuration(data: Path, samples: int, clusters: int, low: float, high: float) -> GraphConfiguration:
+    """The run of one smoothing distribution; what it does not say is the paper's choice and the default."""
+    return parse_graph_configuration(
+        {
+            "graph": {"data": str(data.resolve()), "clusters": clusters},
+            "noise": {"addition": (0.01, 0.01), "deletion": (low, high)},
+            "sampling": {"n_candidate": max(200, samples // 50), "n_bound": samples},
+        }
     )
 
 
-def directory(runs: Path, data: Path, passes: int, clusters: int, low: float, high: float) -> Path:
-    """Where it is kept."""
-    return runs / f"{data.stem}-{clusters}x{low}-{high}-{passes}"
+def runs_of(samples: int) -> list[tuple[tuple[int, float, float], int]]:
+    """Every method with its number of samples for each distribution."""
+    equal_outputs = [(levels, samples) for levels in METHODS]
+    equal_passes = [(levels, samples * CLUSTERS) for levels in METHODS if levels[0] == 1]
+    return equal_outputs + equal_passes
 
 
-def sample(data: Path, runs: Path, passes: int) -> None:
+def name_of(data: Path, clusters: int, low: float, high: float) -> str:
+    """What files of a method are called."""
+    return f"{data.stem}-{clusters}x{low}-{high}"
+
+
+def sample(data: Path, runs: Path, samples: int) -> None:
     """Train and draw what is missing."""
-    for levels in LEVELS:
-        place, spec = directory(runs, data, passes, *levels), section(data, passes, *levels)
+    for levels, number in runs_of(samples):
+        asked = configuration(data, number, *levels)
         started = time.perf_counter()
-        prepared = load_data(spec)
-        network = trained_network(spec, prepared, place / "network.safetensors")
+        prepared = build_graph_data(asked)
+        classifier = build_classifier(asked, prepared, runs / f"{name_of(data, *levels)}.safetensors")
         trained = time.perf_counter()
-        plan = SamplingPlan(spec.n_candidate, spec.n_bound, spec.seed, spec.chunk_size)
-        with DirectoryStore(place / "tallies") as store:
-            arguments = NetworkClassifier(network), prepared.graph, prepared.layout, plan, store
+        place = runs / f"{name_of(data, *levels)}-{number}"
+        with DirectoryStore(place) as store:
+            arguments = classifier, prepared.graph, prepared.layout, build_graph_plan(asked), store
             tally = sample_nodes(*arguments, progress=default_progress())
         right = (tally.candidate == prepared.graph.labels)[prepared.split.test].mean()
         seconds = f"trained {trained - started:.0f} s, sampled {time.perf_counter() - trained:.0f} s"
         print(f"{place.name}: {seconds}, accuracy before abstention {right:.3f}", flush=True)
 
 
-def table(data: Path, runs: Path, passes: int) -> None:
+def table(data: Path, runs: Path, samples: int, seconds: float) -> None:
     """Print the tables of all complete runs."""
-    for kind, budgets in BUDGETS.items():
+    for kind in BUDGETS:
         print(f"\n### {data.stem}: {kind}\n")
         heads = [f"ε = {budget}" for budget in SHOWN[kind]]
         print("| smoothing | N₂ per distribution | base certificate | collective | " + " | ".join(heads) + " | ACR |")
         print("|---|---|---|---|" + "---|" * (len(heads) + 1))
-        for levels in LEVELS:
-            place = directory(runs, data, passes, *levels)
-            if (place / "tallies" / "manifest.json").exists():
-                rows(data, passes, place, levels, kind, budgets)
+        for levels, number in runs_of(samples):
+            if (runs / f"{name_of(data, *levels)}-{number}" / "manifest.json").exists():
+                rows(data, runs, number, levels, kind, seconds)
 
 
-def rows(data: Path, passes: int, place: Path, levels: tuple[int, float, float], kind: str, budgets: list[int]) -> None:
+def rows(data: Path, runs: Path, samples: int, levels: tuple[int, float, float], kind: str, seconds: float) -> None:
     """Print one distribution's rows."""
-    spec = section(data, passes, *levels)
-    prepared = load_data(spec)
-    plan = SamplingPlan(spec.n_candidate, spec.n_bound, spec.seed, spec.chunk_size)
-    store = DirectoryStore(place / "tallies", read_only=True)
-    tally = collect_tallies(store, [prepared.layout], node_counters(), plan=plan)[0]
+    budgets = BUDGETS[kind]
+    asked = configuration(data, samples, *levels)
+    prepared = build_graph_data(asked)
+    store = DirectoryStore(runs / f"{name_of(data, *levels)}-{samples}", read_only=True)
+    try:
+        tally = collect_tallies(store, [prepared.layout], node_counters(), plan=build_graph_plan(asked))[0]
+    except StoreError:
+        return  # not complete yet
     nodes = prepared.split.test
     labels = prepared.graph.labels[nodes]
     threat = flip_threat(attribute_caps(prepared.graph, prepared.layout.inputs), **{kind: budgets})
@@ -106,11 +114,11 @@ def rows(data: Path, passes: int, place: Path, levels: tuple[int, float, float],
         "votes, Rényi orders 1.5 … 16": {"certificates": (RenyiVotes(),)},
         "votes, exact": {"certificates": (ExactVotes(),)},
     }
-    bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=20.0)}
+    bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=seconds)}
     for label, arguments in bases.items():
-        base = node_certificates(tally, prepared.layout, nodes, alpha=spec.alpha, **arguments)
-        # With one cluster there is one inequality, and all collective bounds agree where there is one order.
-        chosen = bounds if levels[0] > 1 else {"envelope": bounds["envelope"]}
+        base = node_certificates(tally, prepared.layout, nodes, alpha=asked.certificate.alpha, **arguments)
+        # With one cluster an attack is a number of flips, and the exact bound is there at once.
+        chosen = bounds if levels[0] > 1 else {"exact": bounds["exact"]}
         for bound, method in chosen.items():
             curve = certify_nodes(base, labels, threat, method)
             shown = " | ".join(f"{curve.accuracy[budgets.index(budget)]:.3f}" for budget in SHOWN[kind])
@@ -122,11 +130,13 @@ if __name__ == "__main__":
     parser.add_argument("command", choices=["sample", "table"])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
-    parser.add_argument("--methods", type=int, default=len(LEVELS), help="only the first so many of LEVELS")
-    parser.add_argument("--passes", type=int, default=50_000)
+    parser.add_argument("--samples", type=int, default=25_000, help="N₂ of each distribution")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of the exact bound, for each curve")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    del LEVELS[arguments.methods :]
     torch.set_num_threads(arguments.threads)
     np.seterr(all="raise", under="ignore")
-    {"sample": sample, "table": table}[arguments.command](arguments.data, arguments.runs, arguments.passes)
+    if arguments.command == "sample":
+        sample(arguments.data, arguments.runs, arguments.samples)
+    else:
+        table(arguments.data, arguments.runs, arguments.samples, arguments.seconds)

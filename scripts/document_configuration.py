@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from localsmooth.config import Configuration
+from localsmooth.config import Configuration, GraphConfiguration
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 HEAD = """# Configuration
@@ -21,8 +21,13 @@ One TOML file describes a run: `localsmooth certify FILE.toml --out RUN`. Relati
 unknown key or a bad value is an error that names the key and the nearest valid one, before anything runs. The
 demonstration's file is [`src/localsmooth/scenes/demo.toml`](../src/localsmooth/scenes/demo.toml).
 
+A file with a section `[graph]` describes a run on a graph, with [its own keys](#the-file-of-a-graph); see
+[`examples/digit_graph.toml`](../examples/digit_graph.toml).
+
 This page is made from the schema by `python scripts/document_configuration.py`.
 """
+
+TITLES = ("The file", "The file of a graph")
 
 
 def sections_within(annotation: object) -> list[type[BaseModel]]:
@@ -82,7 +87,7 @@ def describe(section: type[BaseModel], title: str, level: int) -> list[str]:
                 for key, f in choice.model_fields.items()
                 if typing.get_origin(f.annotation) is typing.Literal and f.is_required() and len(inner) > 1
             ]
-            path = name if title == "The file" else f"{title.split('`')[1].strip('[]')}.{name}"
+            path = name if title in TITLES else f"{title.split('`')[1].strip('[]')}.{name}"
             suffix = f" with `{tags[0]}`" if tags else ""
             lines += describe(choice, f"`[{path}]`{suffix}", min(level + 1, 3))
     return lines
@@ -90,7 +95,10 @@ def describe(section: type[BaseModel], title: str, level: int) -> list[str]:
 
 def document() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *describe(Configuration, "The file", 2)]).rstrip() + "\n"
+    file, graph = (
+        describe(made, title, 2) for made, title in zip((Configuration, GraphConfiguration), TITLES, strict=True)
+    )
+    return "\n".join([HEAD, *file, *graph]).rstrip() + "\n"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
-from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, KFamilywise
+from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, FixedThresholdHolm, KFamilywise
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import AtMostGroups, Exact
 from localsmooth.errors import InvalidInputError
@@ -14,6 +14,7 @@ from localsmooth.graphs import (
     certify_nodes,
     cluster_layout,
     flip_threat,
+    graph_from_arrays,
     metis_clusters,
     node_certificates,
     node_limit,
@@ -21,6 +22,7 @@ from localsmooth.graphs import (
     sample_nodes,
     strictly_local,
 )
+from localsmooth.layout import Partition
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally, SamplingPlan
 
@@ -103,7 +105,7 @@ def _tally(graph, seed: int = 0) -> ItemTally:
     votes = generator.binomial(n, generator.beta(8, 1, graph.nodes))
     laws = stats.binom.pmf(np.arange(257), 256, generator.uniform(0.6, 0.97, graph.nodes)[:, None])
     counts = np.stack([generator.multinomial(n, law / law.sum()) for law in laws])
-    further = {"scores.histogram": counts, "reference": np.full(graph.nodes, 0.8)}
+    further = {"scores.bins": counts, "reference": np.full(graph.nodes, 0.8)}
     return ItemTally((graph.nodes,), graph.labels.copy(), votes, 100, n, None, further)
 
 
@@ -147,6 +149,11 @@ def test_bounds_and_strategies_reach_the_certificate(digits):
     assert (both.prediction != ABSTAIN).sum() >= (votes.prediction != ABSTAIN).sum() - 2
     family = node_certificates(**common, certificates=(RenyiVotes(),), simultaneous=KFamilywise(3))
     assert family.discount == 2
+    # The two kinds share alpha, so that the rule's discount is paid once.
+    kinds = (RenyiVotes(), SparseScores())
+    assert node_certificates(**common, certificates=kinds, simultaneous=KFamilywise(3)).discount == 2
+    with pytest.raises(InvalidInputError, match="fixed_threshold_holm"):
+        node_certificates(**common, simultaneous=FixedThresholdHolm(0.9))
     everything = node_certificates(**(common | {"nodes": np.arange(digits.nodes)}), certificates=(RenyiVotes((2.0,)),))
     assert (everything.eta.ravel()[nodes] <= votes.eta.ravel()).all()
     with pytest.raises(InvalidInputError, match="no node"):
@@ -232,16 +239,99 @@ def test_fields_group_equal_outputs_and_inputs(tiny):
         [0, 0, 1, 1, 1],
     ]
     layout = cluster_layout(np.zeros(5, int), tiny.adjacency, addition=(0.1, 0.1), deletion=(0.3, 0.3))
-    base = BaseCertificates(np.array([[2.0, 1.0]]), np.ones(5), np.zeros(5, int), np.zeros(5, int))
+    eta = np.array([5.0, 5.0, 1.5, 5.0, 4.0])
+    base = BaseCertificates(np.array([[2.0, 1.0]]), eta, np.zeros(5, int), np.zeros(5, int))
     local = strictly_local(base, layout.inputs, fields)
     assert local.base.group.tolist() == [0, 1, 2, 3, 3]
     assert local.inputs.labels.tolist() == [0, 1, 2, 3, 3]
     assert local.base.weights.tolist() == [
         [2, 2, 0, 0, 1, 1, 0, 0],
         [2, 2, 2, 0, 1, 1, 1, 0],
-        [0, 2, 2, 2, 0, 1, 1, 1],
+        # One flip breaks it, however heavy.
+        [0, 1.5, 1.5, 1.5, 0, 1, 1, 1],
         [0, 0, 2, 2, 0, 0, 1, 1],
     ]
+
+
+def _schuchardt_2021(fields, caps, budgets, radii) -> int:
+    """Fewest surviving outputs, by the program of Schuchardt et al. 2021 (one set of variables per node).
+
+    An output falls where additions and deletions inside its receptive field are a pair that its base certificate does
+    not cover; `radii` lists for each output the smallest such pairs.
+    """
+    outputs, nodes = fields.shape
+    pairs = [(n, pair) for n in range(outputs) for pair in radii[n]]
+    # Variables: additions per node, deletions per node, one binary per (output, pair), one per output: it survives.
+    size = 2 * nodes + len(pairs) + outputs
+    cost = np.zeros(size)
+    cost[-outputs:] = 1
+    rows, low = [], []
+    for place, (n, (added, deleted)) in enumerate(pairs):
+        for needed, start in ((added, 0), (deleted, nodes)):
+            row = np.zeros(size)
+            row[start : start + nodes] = fields[n]
+            row[2 * nodes + place] = -needed
+            rows.append(row)
+            low.append(0.0)
+    for n in range(outputs):
+        # It survives unless one of its pairs is reached.
+        row = np.zeros(size)
+        row[size - outputs + n] = 1
+        row[[2 * nodes + place for place, (m, _) in enumerate(pairs) if m == n]] = 1
+        rows.append(row)
+        low.append(1.0)
+    total = np.zeros((2, size))
+    total[0, :nodes] = total[1, nodes : 2 * nodes] = 1
+    upper = np.concatenate([caps[0], caps[1], np.ones(len(pairs) + outputs)])
+    solved = optimize.milp(
+        cost,
+        constraints=[
+            optimize.LinearConstraint(np.array(rows), np.array(low), np.inf),
+            optimize.LinearConstraint(total, 0, budgets),
+        ],
+        integrality=np.ones(size),
+        bounds=optimize.Bounds(0, upper),
+    )
+    assert solved.status == 0
+    return round(solved.fun)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_receptive_fields_give_the_certificate_of_schuchardt_2021(seed):
+    """Merged fields and node groups, against the published program with one variable per node."""
+    generator = np.random.default_rng(seed)
+    edges = np.zeros((14, 14), int)
+    edges[:11, :11] = np.triu(generator.random((11, 11)) < 0.16, 1)
+    # A triangle: three nodes with one and the same receptive field.
+    edges[11, 12] = edges[11, 13] = edges[12, 13] = 1
+    graph = graph_from_arrays(edges, generator.random((14, 6)) < 0.4, np.zeros(14, int))
+    outputs = np.arange(14)
+    fields = receptive_fields(graph.adjacency, outputs, 1)
+    weights = generator.uniform(0.5, 2.0, 2)
+    eta = np.where(generator.random(14) < 0.15, 0.0, generator.uniform(0.4, 6.0, 14))
+    # One level everywhere: one output group and one input group before the fields are looked at.
+    base = BaseCertificates(weights[None], eta, np.zeros(14, int), np.where(eta > 0, 0, ABSTAIN))
+    local = strictly_local(base, Partition(np.zeros(14, np.int32)), fields)
+    assert local.base.weights.shape[0] <= 12
+    caps = np.stack([graph.width - graph.ones_per_node, graph.ones_per_node])
+    radii = []
+    for one in eta:
+        broken = {(a, d) for a in range(15) for d in range(15) if weights @ (a, d) >= one}
+        radii.append([(a, d) for a, d in broken if (a - 1, d) not in broken and (a, d - 1) not in broken])
+    gained = 0
+    for budgets in ((1, 0), (0, 2), (2, 1), (1, 4)):
+        alive = np.flatnonzero(eta > 0)
+        published = _schuchardt_2021(
+            fields.toarray()[alive].astype(float), caps, np.array(budgets), [radii[n] for n in alive]
+        )
+        threat = flip_threat(attribute_caps(graph, local.inputs), additions=budgets[0], deletions=budgets[1])
+        ours = certify_nodes(local.base, np.zeros(14, int), threat, Exact(time_limit=None)).robust[0]
+        assert ours == published
+        wide = flip_threat(
+            attribute_caps(graph, Partition(np.zeros(14, np.int32))), additions=budgets[0], deletions=budgets[1]
+        )
+        gained += ours - certify_nodes(base, np.zeros(14, int), wide, Exact()).robust[0]
+    assert gained > 0
 
 
 @pytest.mark.long

@@ -35,6 +35,10 @@ def test_edge_lists_sparse_matrices_and_pyg_objects_make_the_same_graph():
         x=torch.from_numpy(bits), edge_index=torch.from_numpy(edges), y=torch.from_numpy(labels)[:, None]
     )
     assert listed.digest() == sparse.digest() == graph_from_pyg(data).digest()
+    assert graph_from_pyg([data]).digest() == listed.digest()
+    for unusable, problem in (([data, data], "2 graphs"), (SimpleNamespace(x=1, edge_index=2), "no y")):
+        with pytest.raises(InvalidInputError, match=problem):
+            graph_from_pyg(unusable)
     moved = graph_from_arrays(edges, np.roll(bits, 1, axis=1), labels)
     assert moved.digest() != listed.digest()
 

@@ -1,19 +1,44 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
+import xarray as xr
 
+from localsmooth.bounds import KFamilywise
+from localsmooth.certificates import RenyiVotes, SparseScores
+from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
+from localsmooth.config import ConfigurationError, parse_graph_configuration
+from localsmooth.config.build_graph import (
+    build_classifier,
+    build_graph_data,
+    build_graph_plan,
+    build_graph_settings,
+)
+from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
+    COLLECTIVE_BOUNDS,
     GCN,
+    AttackLimits,
+    GraphSettings,
+    NetworkClassifier,
     TrainingOptions,
+    attribute_caps,
+    budget_grid,
+    certify_graph,
+    certify_nodes,
     cluster_layout,
+    flip_threat,
     metis_clusters,
+    node_certificates,
+    recertify_graph,
+    sample_nodes,
     self_labeled,
     split_per_class,
     train_with_noise,
 )
-from localsmooth.graphs.run import run_graph
-from localsmooth.graphs.section import GraphSection
+from localsmooth.pipeline.recertify import recertify
+from localsmooth.pipeline.record import RunRecordError
+from localsmooth.results import kind_curve, load
+from localsmooth.sampling import NoProgress, SamplingPlan
 
 
 def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
@@ -43,71 +68,233 @@ def test_self_labels_leave_known_labels_and_validation_alone(digits):
     assert wide.train.size == digits.nodes - split.validation.size
 
 
+PLAN = SamplingPlan(30, 300, seed=3, chunk_size=100)
+SETTINGS = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds={**COLLECTIVE_BOUNDS, "exact": Exact(time_limit=5.0)})
+
+
+@pytest.fixture(scope="module")
+def parts(digits):
+    """A trained network, a layout, and nodes of the digits' graph."""
+    layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.02, 0.02), deletion=(0.4, 0.6))
+    torch.manual_seed(0)
+    network = GCN(digits.width, digits.classes, (16,))
+    split = split_per_class(digits.labels, per_class=5)
+    train_with_noise(network, digits, split, layout, TrainingOptions(learning_rate=0.02, epochs=60))
+    return NetworkClassifier(network), digits, layout, split.test
+
+
+@pytest.fixture(scope="module")
+def run(parts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graph") / "run"
+    return folder, certify_graph(*parts, plan=PLAN, settings=SETTINGS, out=folder)
+
+
+def same_but_exact(first: xr.Dataset, second: xr.Dataset) -> None:
+    """What the exact bound reaches in its time may differ."""
+    kept = ["naive", "lp", "envelope"]
+    xr.testing.assert_identical(first.sel(bound=kept).drop_attrs(), second.sel(bound=kept).drop_attrs())
+
+
+def test_the_table_holds_what_the_parts_compute(parts, run):
+    """The result against certificates, threat and collective bound put together by hand."""
+    classifier, graph, layout, nodes = parts
+    folder, result = run
+    xr.testing.assert_identical(load(folder / "result.nc").drop_attrs(), result.drop_attrs())
+    tally = sample_nodes(classifier, graph, layout, PLAN)
+    base = node_certificates(tally, layout, nodes, alpha=0.1, certificates=(RenyiVotes(),))
+    caps = attribute_caps(graph, layout.inputs)
+    additions, deletions = budget_grid([0, 1], [0, 1, 3])
+    for name in ("naive", "lp", "envelope"):
+        threat = flip_threat(caps, additions=additions, deletions=deletions)
+        by_hand = certify_nodes(base, graph.labels[nodes], threat, COLLECTIVE_BOUNDS[name])
+        table = result["joint_certified"].isel(item=0).sel(bound=name)
+        assert table.sel(target="ratio").values.ravel().tolist() == by_hand.robust.tolist()
+        assert table.sel(target="accuracy").values.ravel().tolist() == by_hand.correct.tolist()
+    assert result["joint_certified"].sel(target="accuracy", addition=0, deletion=1).max() > 0
+    assert result["total"].values.tolist() == [[nodes.size, nodes.size]]
+    # The curve over `budget` is the edge of the table, and so is the one for additions.
+    edge = result["joint_certified"].sel(addition=0)
+    assert np.array_equal(edge.values, result["certified"].values)
+    assert np.array_equal(kind_curve(result, "deletion")["certified"].values, result["certified"].values)
+    added = kind_curve(result, "addition")
+    assert added["budget"].values.tolist() == [0, 1]
+    assert np.array_equal(added["certified"].values, result["joint_certified"].sel(deletion=0).values)
+
+
+def test_bounds_are_ordered_and_plans_break_what_they_say(parts, run):
+    _, result = run
+    certified = result["joint_certified"]
+    for weak, strong in (("naive", "lp"), ("lp", "envelope"), ("envelope", "exact")):
+        assert (certified.sel(bound=weak) <= certified.sel(bound=strong)).all()
+    for name, axis in (("addition", 3), ("deletion", 4)):
+        assert (np.diff(certified.values, axis=axis) <= 0).all(), name
+    alone = result["joint_alone"].isel(item=0).values
+    falls = result["joint_falls"].isel(item=0)
+    # A node that holds alone cannot fall under any plan; the plan leaves as many as the upper count says.
+    assert not (alone & falls.values).any()
+    alive = (result["prediction"] >= 0).values[0]
+    left = int(alive.sum()) - falls.sel(target="ratio").sum("output_position")
+    assert (left >= result["joint_upper"].isel(item=0).sel(target="ratio")).all()
+    assert (left <= result["joint_upper"].isel(item=0).sel(target="ratio") + 1).all()
+    naive = alone.sum(axis=-1)
+    # Where every node has one certificate the naive bound counts exactly those; with several orders it counts fewer.
+    assert (certified.isel(item=0).sel(target="ratio", bound="naive").values <= naive).all()
+    spent = result["joint_attack"].isel(item=0).sum("input_group")
+    assert (spent.isel(flip=0) <= spent["addition"]).all()
+    assert (spent.isel(flip=1) <= spent["deletion"]).all()
+
+
+def test_certifying_again_needs_neither_data_nor_model(run, tmp_path):
+    folder, result = run
+    again = recertify_graph(folder, SETTINGS)
+    same_but_exact(again, result)
+    stricter = recertify_graph(folder, GraphSettings(0.001, [0], [0, 1], bounds={"naive": Naive()}))
+    assert stricter["certified"].sel(bound="naive")[0, 0, 0] <= result["certified"].sel(bound="naive")[0, 0, 0]
+    scores = recertify_graph(folder, GraphSettings(0.1, [0], [0, 1], certificates=[SparseScores(), RenyiVotes()]))
+    assert scores["certified"].shape == (1, 2, 3, 2)
+    discounted = recertify_graph(folder, GraphSettings(0.1, [0], [0], simultaneous=KFamilywise(3)))
+    assert "2 bounds may fail" in discounted.attrs["assumptions"]
+    with pytest.raises(InvalidInputError, match="recertify_graph"):
+        recertify(folder)
+    with pytest.raises(RunRecordError):
+        recertify_graph(tmp_path, SETTINGS)
+
+
+def test_interrupted_sampling_goes_on(parts, run, tmp_path):
+    class StoppedError(RuntimeError):
+        pass
+
+    class Progress(NoProgress):
+        done = 0
+
+        def start(self, total: int, done: int) -> None:
+            self.done = done
+
+        def advance(self, samples: int) -> None:
+            self.done += samples
+            if self.done >= 400:
+                raise StoppedError
+
+    with pytest.raises(StoppedError):
+        certify_graph(*parts, plan=PLAN, settings=SETTINGS, out=tmp_path, progress=Progress())
+    assert not (tmp_path / "result.nc").exists()
+    resumed = certify_graph(*parts, plan=PLAN, settings=SETTINGS, out=tmp_path)
+    same_but_exact(resumed, run[1])
+
+
+def test_limits_reach_the_threat(parts, run):
+    _, graph, layout, _ = parts
+    folder, result = run
+    clusters = np.arange(3)
+
+    def constraints(**limits):
+        return AttackLimits(**limits).threat(graph, layout.inputs, clusters, additions=2, deletions=5).constraints(6)
+
+    caps = attribute_caps(graph, layout.inputs)
+    plain = flip_threat(caps, additions=2, deletions=5)
+    assert np.array_equal(constraints().caps, plain.constraints(6).caps)
+    budgets = GroupBudgets(np.arange(6), 3).constraints(6)
+    limited = constraints(cluster_budget=3)
+    assert np.array_equal(limited.rows[-6:], budgets.rows)
+    assert limited.budgets[0, -6:].tolist() == [3] * 6
+    assert constraints(attacked_clusters=1).limits[0][0] == 1
+    assert np.array_equal(constraints(attacked_clusters=1).limits[0][1], AtMostGroups(1, np.tile(clusters, 2)).labels)
+    # One bit at each node: a cluster holds no more deletions than it has nodes with ones.
+    few = constraints(node_budget=1)
+    holders = np.bincount(layout.inputs.labels, weights=graph.ones_per_node > 0, minlength=3)
+    assert np.array_equal(few.caps[3:], holders)
+    tighter = recertify_graph(folder, GraphSettings(0.1, [0], [0, 3], limits=AttackLimits(attacked_nodes=0)))
+    assert (tighter["certified"][..., 1] == tighter["certified"][..., 0]).all()
+    assert "at no more than 0 nodes" in tighter.attrs["threat"]
+    for limits in (AttackLimits(cluster_budget=1), AttackLimits(node_budget=1, attacked_nodes=2)):
+        found = recertify_graph(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
+        for bound in ("naive", "envelope"):
+            chosen = {"bound": bound}
+            assert (found["joint_certified"].sel(chosen) >= result["joint_certified"].sel(chosen)).all()
+    with pytest.raises(InvalidInputError, match="attacked_nodes"):
+        AttackLimits(attacked_nodes=-1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"alpha": 0.0}, "alpha"),
+        ({"additions": [-1]}, "additions"),
+        ({"certificates": []}, "certificates"),
+        ({"bounds": {}}, "bounds"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(arguments, field):
+    with pytest.raises(InvalidInputError, match=field):
+        GraphSettings(**({"alpha": 0.1} | arguments))
+
+
+def test_nodes_outside_the_graph_are_refused(parts):
+    classifier, graph, layout, _ = parts
+    for nodes in ([], [graph.nodes], [-1]):
+        with pytest.raises(InvalidInputError, match="nodes"):
+            certify_graph(classifier, graph, layout, np.array(nodes, int), plan=PLAN, settings=SETTINGS)
+
+
+def test_too_few_samples_are_refused_before_sampling(parts):
+    with pytest.raises(InvalidInputError, match="n_bound"):
+        certify_graph(*parts, plan=SamplingPlan(5, 5), settings=GraphSettings(0.001))
+
+
 SMALL = {
-    "data": "digits",
-    "clusters": 3,
-    "addition": (0.02, 0.02),
-    "deletion": (0.1, 0.4),
-    "epochs": 30,
-    "learning_rate": 0.02,
-    "hidden": [16],
-    "n_candidate": 20,
-    "n_bound": 60,
-    "chunk_size": 20,
-    "alpha": 0.1,
-    "additions": [0, 1],
-    "deletions": [0, 1, 4],
+    "graph": {"data": "digits", "clusters": 3},
+    "noise": {"addition": (0.02, 0.02), "deletion": (0.1, 0.4)},
 }
-
-
-def test_a_section_runs_and_runs_again_from_what_is_stored(tmp_path):
-    first = run_graph(GraphSection(**SMALL), tmp_path)
-    again = run_graph(GraphSection(**SMALL), tmp_path)
-    assert np.array_equal(first.tally.votes, again.tally.votes)
-    assert np.array_equal(first.joint.robust, again.joint.robust)
-    grid = first.joint.robust.reshape(2, 3)
-    assert np.array_equal(grid[0], first.deletions.robust)
-    assert np.array_equal(grid[:, 0], first.additions.robust)
-    assert (np.diff(grid, axis=0) <= 0).all()
-    assert (np.diff(grid, axis=1) <= 0).all()
-    assert first.deletions.accuracy[0] > 0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clusters": 1}, "one cluster has one level"),
-        ({"hidden": [4, 4]}, "one hidden layer"),
-        ({"deletion": (0.1, 1.0)}, "deletion"),
-        ({"colour": "red"}, "colour"),
+        ({"graph": {"clusters": 1}}, "one cluster has one level"),
+        ({"model": {"kind": "appnp", "hidden": [4, 4]}}, "hidden"),
+        ({"noise": {"deletion": (0.1, 1.0)}}, "deletion"),
+        ({"graph": {"data": "digits", "colour": "red"}}, "colour"),
+        ({"graph": {"data": "no-such-file.npz"}}, "no such file"),
+        ({"certificate": {"deletions": [-1]}}, "deletions"),
+        (
+            {"model": {"kind": "module", "factory": "a:b"}, "certificate": {"strictly_local": True}},
+            "depth",
+        ),
     ],
 )
-def test_sections_that_make_no_sense_are_refused(change, message):
-    with pytest.raises(ValidationError, match=message):
-        GraphSection(**(SMALL | change))
+def test_files_that_make_no_sense_are_refused(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        parse_graph_configuration(SMALL | change)
 
 
 def test_citeseer_end_to_end(citeseer_path, tmp_path):
     """Reduced: little training and few samples, but the real graph through every step."""
-    section = GraphSection(
-        data=citeseer_path,
-        clusters=5,
-        deletion=(0.1, 0.5),
-        epochs=25,
-        learning_rate=0.02,
-        self_training=False,
-        n_candidate=20,
-        n_bound=20,
-        chunk_size=20,
-        alpha=0.5,
-        additions=[0, 1],
-        deletions=[0, 1],
-        evaluate="validation",
+    configuration = parse_graph_configuration(
+        {
+            "graph": {"data": str(citeseer_path), "clusters": 5, "evaluate": "validation"},
+            "model": {"kind": "appnp", "epochs": 25, "learning_rate": 0.02, "self_training": False},
+            "noise": {"deletion": (0.1, 0.5)},
+            "sampling": {"n_candidate": 20, "n_bound": 20, "chunk_size": 20},
+            "certificate": {"alpha": 0.5, "additions": [0, 1], "deletions": [0, 1]},
+        }
     )
-    run = run_graph(section, tmp_path)
-    assert run.data.graph.nodes == 2110
-    right = (run.tally.candidate == run.data.graph.labels)[run.data.split.test].mean()
+    data = build_graph_data(configuration)
+    assert data.graph.nodes == 2110
+    assert data.name == "citeseer"
+    assert data.nodes.size == 120
+    classifier = build_classifier(configuration, data, tmp_path / "network.safetensors")
+    again = build_classifier(configuration, data, tmp_path / "network.safetensors")
+    assert classifier.fingerprint() == again.fingerprint()
+    result = certify_graph(
+        classifier,
+        data.graph,
+        data.layout,
+        data.nodes,
+        plan=build_graph_plan(configuration),
+        settings=build_graph_settings(configuration.certificate),
+        out=tmp_path,
+    )
+    right = (result["candidate"][0].values == data.graph.labels)[data.split.test].mean()
     assert right > 0.5
-    assert (run.tally.votes <= 20).all()
-    assert run.nodes.size == 120
-    assert run.deletions.robust[0] >= run.deletions.robust[1] >= 0
+    certified = result["certified"].sel(target="ratio", bound="envelope")[0].values
+    assert 120 >= certified[0] >= certified[1] >= 0

@@ -115,6 +115,42 @@ def test_a_block_diagonal_batch_equals_one_by_one():
     assert ((blocks[0] // 12) == (blocks[1] // 12)).all()
 
 
+class Normalised(nn.Module):
+    """Looks at the mean over everything in the batch."""
+
+    def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return attributes[:, :2] - attributes[:, :2].mean(0)
+
+
+class Remembering(nn.Module):
+    """Keeps the first adjacency that it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edges = None
+
+    def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        self.edges = edge_index if self.edges is None else self.edges
+        source, target = self.edges
+        return torch.zeros(len(attributes), 2).index_add(0, target, attributes[source, :2])
+
+
+@pytest.mark.parametrize("module", [Normalised(), Remembering()])
+def test_modules_that_mix_the_graphs_of_a_batch_are_refused(module, tiny):
+    classifier = EdgeIndexClassifier(module.eval(), 2)
+    classifier.scores(torch.ones(1, 5, 2), torch.from_numpy(tiny.edge_index))
+    with pytest.raises(InvalidInputError, match="other graphs in the batch"):
+        classifier.prepare(tiny, np.array([0]))
+
+
+def test_modules_that_see_farther_than_they_say_are_refused():
+    graph = random_graph(np.random.default_rng(4), 60, 6, edge=0.03)
+    network = _networks(6, 2)[3]
+    EdgeIndexClassifier(network, 2, network.depth).prepare(graph, np.array([0]))
+    with pytest.raises(InvalidInputError, match="sees farther than 1 hops"):
+        EdgeIndexClassifier(network, 2, 1).prepare(graph, np.array([0]))
+
+
 def test_sparse_linear_is_the_product_and_its_gradient():
     generator = np.random.default_rng(7)
     bits = sp.csr_array(generator.random((6, 9)) < 0.4)
@@ -145,3 +181,8 @@ def test_fingerprints_follow_parameters_and_hyperparameters():
     with torch.no_grad():
         one.last_bias[0] += 1e-6
     assert NetworkClassifier(one).fingerprint() != before
+    modules = [APPNP(4, 3, steps=steps).eval() for steps in (2, 2, 3)]
+    for module in modules[1:]:
+        module.load_state_dict(modules[0].state_dict())
+    prints = [EdgeIndexClassifier(module, 3).fingerprint() for module in modules]
+    assert prints[0] == prints[1] != prints[2]

@@ -10,8 +10,9 @@ import typer
 import xarray as xr
 from rich.console import Console
 
+from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
 from localsmooth.cli.summary import print_summary
-from localsmooth.config import Configuration, load_configuration
+from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration
 from localsmooth.config.build import (
     build_items,
     build_layout,
@@ -23,6 +24,7 @@ from localsmooth.config.build import (
     build_settings,
 )
 from localsmooth.config.methods import build_method
+from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.certify import run_certification
 from localsmooth.sampling import OtherPartsMissingError, Part, RichProgress
 
@@ -70,16 +72,21 @@ def certify(
         typer.Option("--part", help="Share of the work, such as 1/2, for machines without a disk in common."),
     ] = None,
 ) -> None:
-    """Sample a model on some items and certify them; the result is RUN/result.nc."""
+    """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
     console = Console(stderr=True)
-    configuration = load_configuration(config)
+    configuration = load_any_configuration(config)
     # A model's module is looked for beside the file that names it, as Python does for a script.
     sys.path.insert(0, str(config.resolve().parent))
-    share = None if part is None else Part.parse(part)
-    try:
-        result = run_configuration(configuration, out, console, store=store, part=share)
-    except OtherPartsMissingError as finished:
-        console.print(str(finished), markup=False, highlight=False)
-        return
-    print_summary({str(result.attrs["method"]): result}, Console())
+    if isinstance(configuration, GraphConfiguration):
+        if store is not None or part is not None:
+            raise InvalidInputError("--store, --part", "graphs are sampled in one place", "Leave them out")
+        print_graph_summary(run_graph_configuration(configuration, out, console), Console())
+    else:
+        share = None if part is None else Part.parse(part)
+        try:
+            result = run_configuration(configuration, out, console, store=store, part=share)
+        except OtherPartsMissingError as finished:
+            console.print(str(finished), markup=False, highlight=False)
+            return
+        print_summary({str(result.attrs["method"]): result}, Console())
     console.print(f"Result: {out / 'result.nc'}. Picture: localsmooth report {out}", highlight=False)

@@ -11,6 +11,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
+from localsmooth.cli.graph import print_graph_summary, recertify_graph_run
 from localsmooth.cli.summary import print_summary
 from localsmooth.config.build import build_settings
 from localsmooth.config.certificate import CertificateSection
@@ -18,6 +19,7 @@ from localsmooth.config.load import load_certificate
 from localsmooth.config.methods import build_method
 from localsmooth.config.schema import AnyNoise
 from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.store import is_graph_run
 from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings, ItemMethod
 from localsmooth.pipeline.recertify import recertify_with
 from localsmooth.pipeline.record import RunRecord, load_record
@@ -50,6 +52,8 @@ def recertify(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
     alpha: Annotated[float | None, typer.Option("--alpha", help="Failure probability per item.")] = None,
     budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count.")] = None,
+    additions: Annotated[str | None, typer.Option("--additions", help="Budgets of added bits, for a graph.")] = None,
+    deletions: Annotated[str | None, typer.Option("--deletions", help="Budgets of deleted bits, for a graph.")] = None,
     bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help=r"File with a \[certificate] section to use instead of the run's.")
@@ -60,7 +64,26 @@ def recertify(
     for name in bound or ():
         if name not in COLLECTIVE_BOUNDS:
             raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(COLLECTIVE_BOUNDS)}")
-    settings, method = _settings(load_record(run), None if config is None else load_certificate(config))
+    target = run / "recertified.nc" if to is None else to
+    record = load_record(run)
+    if is_graph_run(record):
+        if budgets is not None:
+            raise InvalidInputError("--budgets", "a graph has two kinds of budgets", "Pass --additions and --deletions")
+        result = recertify_graph_run(
+            run,
+            record,
+            alpha=alpha,
+            additions=None if additions is None else parse_budgets(additions),
+            deletions=None if deletions is None else parse_budgets(deletions),
+            bounds=bound,
+            config=config,
+        )
+        save(result, target)
+        print_graph_summary(result, Console())
+        return _say(target)
+    if additions is not None or deletions is not None:
+        raise InvalidInputError("--additions", "this run is not on a graph", "Pass --budgets")
+    settings, method = _settings(record, None if config is None else load_certificate(config))
     changes: dict[str, Any] = {}
     if alpha is not None:
         changes["alpha"] = alpha
@@ -71,9 +94,12 @@ def recertify(
             raise InvalidInputError("--bound", f"{method.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
     result = recertify_with(run, replace(settings, **changes), method)
-    target = run / "recertified.nc" if to is None else to
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, Console())
+    return _say(target)
+
+
+def _say(target: Path) -> None:
     Console(stderr=True).print(f"Result: {target}. Picture: localsmooth report {target}", highlight=False)
 
 

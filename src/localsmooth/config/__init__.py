@@ -2,15 +2,24 @@
 
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError
-from localsmooth.config.load import load_configuration, parse_configuration
+from localsmooth.config.graph import GraphConfiguration
+from localsmooth.config.load import (
+    load_any_configuration,
+    load_configuration,
+    parse_configuration,
+    parse_graph_configuration,
+)
 from localsmooth.config.schema import Configuration, LayoutSection, SamplingSection
 
 __all__ = [
     "CertificateSection",
     "Configuration",
     "ConfigurationError",
+    "GraphConfiguration",
     "LayoutSection",
     "SamplingSection",
+    "load_any_configuration",
     "load_configuration",
     "parse_configuration",
+    "parse_graph_configuration",
 ]

@@ -99,8 +99,11 @@ __all__ = [
     "build_noise",
     "build_options",
     "build_plan",
+    "build_rule",
     "build_scores",
     "build_settings",
+    "import_attribute",
+    "load_weights",
 ]
 
 _METRICS = {"chebyshev": chebyshev, "euclidean": euclidean}
@@ -132,7 +135,14 @@ def import_attribute(key: str, reference: str) -> Callable[..., Any]:
     return found
 
 
-def _load_weights(module: nn.Module, path: Path) -> None:
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Load weights into a module, without unpickling anything else.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file does not hold weights of this module.
+    """
     try:
         if path.suffix == ".safetensors":
             state = load_file(path)
@@ -160,7 +170,7 @@ def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model
     if not isinstance(module, nn.Module):
         raise ConfigurationError(f"model.factory: {section.factory} returned {type(module).__name__}, no torch module.")
     if section.checkpoint is not None:
-        _load_weights(module, section.checkpoint)
+        load_weights(module, section.checkpoint)
     return TorchModel(
         module.eval(),
         bounds=section.bounds,
@@ -179,7 +189,7 @@ def _segmentation_model(section: SegmentationModelSection, sampling: SamplingSec
     module = segmentation_network(
         section.architecture, encoder=section.encoder, classes=section.classes, channels=section.channels
     )
-    _load_weights(module, section.checkpoint)
+    load_weights(module, section.checkpoint)
     return TorchModel(
         module,
         bounds=section.bounds,
@@ -375,7 +385,7 @@ def build_settings(section: CertificateSection, noise_section: AnyNoise) -> Cert
         budgets=tuple(section.budget_values()),
         certificates=_certificates(section, noise),
         bounds={name: _bound(name, section) for name in section.bounds},
-        simultaneous=_rule(section.many_outputs),
+        simultaneous=build_rule(section.many_outputs),
         score_bound=SCORE_BOUNDS[section.score_bound](),
         threat=_threat(noise_section),
     )
@@ -401,7 +411,8 @@ def _certificates(section: CertificateSection, noise: Noise) -> tuple[VoteCertif
     return tuple(made)
 
 
-def _rule(section: AnyRule) -> Simultaneous | CandidateRule:
+def build_rule(section: AnyRule) -> Simultaneous | CandidateRule:
+    """Make the rule for many outputs."""
     if isinstance(section, WeightedBonferroniSection):
         return CandidateWeights() if section.thresholds is None else CandidateWeights(tuple(section.thresholds))
     if isinstance(section, KFamilywiseSection):

@@ -5,15 +5,23 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError, explain
+from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.schema import Configuration
 
-__all__ = ["load_certificate", "load_configuration", "parse_configuration"]
+__all__ = [
+    "load_any_configuration",
+    "load_certificate",
+    "load_configuration",
+    "load_graph_certificate",
+    "parse_configuration",
+    "parse_graph_configuration",
+]
 
 _LARGEST_FILE = 1 << 20
 
@@ -37,6 +45,32 @@ def parse_configuration(values: Mapping[str, object], folder: Path | None = None
         return Configuration.model_validate(values, context={"folder": folder or Path()})
     except ValidationError as error:
         raise explain(Configuration, error) from None
+
+
+def parse_graph_configuration(values: Mapping[str, object], folder: Path | None = None) -> GraphConfiguration:
+    """Validate the configuration of a run on a graph; see `parse_configuration`."""
+    try:
+        return GraphConfiguration.model_validate(values, context={"folder": folder or Path()})
+    except ValidationError as error:
+        raise explain(GraphConfiguration, error) from None
+
+
+def load_any_configuration(path: Path | str) -> Configuration | GraphConfiguration:
+    """Read and validate a TOML file; a section [graph] makes it one of a run on a graph.
+
+    Raises
+    ------
+    ConfigurationError
+        As `load_configuration` does.
+    """
+    path = Path(path)
+    values = _read(path)
+    if "graph" not in values:
+        return load_configuration(path)
+    try:
+        return parse_graph_configuration(values, path.parent)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}:\n{error}") from None
 
 
 def load_configuration(path: Path | str) -> Configuration:
@@ -63,13 +97,25 @@ def load_certificate(path: Path | str) -> CertificateSection:
     ConfigurationError
         If the file cannot be read, or has no valid certificate section.
     """
-    values = _read(Path(path)).get("certificate")
+    return _certificate(Path(path), CertificateSection)
+
+
+def load_graph_certificate(path: Path | str) -> GraphCertificateSection:
+    """Do what `load_certificate` does, for a run on a graph."""
+    return _certificate(Path(path), GraphCertificateSection)
+
+
+_AnyCertificate = TypeVar("_AnyCertificate", CertificateSection, GraphCertificateSection)
+
+
+def _certificate(path: Path, section: type[_AnyCertificate]) -> _AnyCertificate:
+    values = _read(path).get("certificate")
     if values is None:
         raise ConfigurationError(f"{path}: there is no section [certificate].")
     try:
-        return CertificateSection.model_validate(values)
+        return section.model_validate(values)
     except ValidationError as error:
-        raise explain(CertificateSection, error) from None
+        raise explain(section, error) from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
+from localsmooth.graphs.certification import certify_graph, recertify_graph
 from localsmooth.graphs.certify import COLLECTIVE_BOUNDS, NodeCurve, certify_nodes, node_certificates
 from localsmooth.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
-from localsmooth.graphs.counters import CandidateScores, ScoreCounts, node_counters, score_histogram
+from localsmooth.graphs.counters import node_counters, score_histogram
 from localsmooth.graphs.digits import digit_graph
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.edges import EdgeProblem, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
@@ -14,9 +15,10 @@ from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adja
 from localsmooth.graphs.npz import load_npz
 from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, strictly_local
 from localsmooth.graphs.sampler import AttributeProblem, GraphChunkWorker, GraphProblem, sample_nodes, sample_problem
+from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.split import NodeSplit, split_per_class
 from localsmooth.graphs.thinning import CompiledThinning, NumpyThinning
-from localsmooth.graphs.threat import attribute_caps, budget_grid, flip_threat, node_limit, pair_caps
+from localsmooth.graphs.threat import AttackLimits, attribute_caps, budget_grid, flip_threat, node_limit, pair_caps
 from localsmooth.graphs.training import TrainingOptions, TrainingReport, self_labeled, train_with_noise
 
 __all__ = [
@@ -24,16 +26,17 @@ __all__ = [
     "COLLECTIVE_BOUNDS",
     "GCN",
     "UNLABELED",
+    "AttackLimits",
     "AttributeNoise",
     "AttributeProblem",
     "AttributedGraph",
-    "CandidateScores",
     "CompiledThinning",
     "EdgeIndexClassifier",
     "EdgeProblem",
     "GraphChunkWorker",
     "GraphNetwork",
     "GraphProblem",
+    "GraphSettings",
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
@@ -41,7 +44,6 @@ __all__ = [
     "NodeSplit",
     "NumpyThinning",
     "PreparedClassifier",
-    "ScoreCounts",
     "SparseSample",
     "TrainingOptions",
     "TrainingReport",
@@ -49,6 +51,7 @@ __all__ = [
     "attribute_caps",
     "block_diagonal",
     "budget_grid",
+    "certify_graph",
     "certify_nodes",
     "cluster_layout",
     "cluster_pair_layout",
@@ -70,6 +73,7 @@ __all__ = [
     "random_stream",
     "receptive_fields",
     "receptive_nodes",
+    "recertify_graph",
     "sample_edges",
     "sample_nodes",
     "sample_problem",

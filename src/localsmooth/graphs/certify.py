@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
-from localsmooth.bounds.simultaneous import LevelStrategy
-from localsmooth.certificates import (
-    ABSTAIN,
-    BaseCertificates,
-    ScoreCertificate,
-    SparseScores,
-    Thresholds,
-    VoteCertificate,
-    best_of,
-)
-from localsmooth.collective import Bound, Curve, Envelope, LinearProgram, Naive, Problem, Threat, solve
+from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
+from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
+from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Problem, Threat, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.counters import score_histogram
 from localsmooth.layout import Layout
@@ -28,7 +19,7 @@ from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally
 
-__all__ = ["COLLECTIVE_BOUNDS", "NodeCurve", "certify_nodes", "node_certificates"]
+__all__ = ["COLLECTIVE_BOUNDS", "NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
 
 COLLECTIVE_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
 """Collective bounds that take well under a second a budget, weakest first."""
@@ -57,7 +48,7 @@ def node_certificates(
     alpha
         Probability with which any of the statistics may be wrong.
     certificates
-        One or more; several share α equally, and each node uses whichever certifies more. Scores by default.
+        One or more; votes and scores share α equally, and each node uses whichever certifies more. Scores by default.
     score_bound
         Bound on scores; empirical Bernstein by default.
     simultaneous
@@ -68,56 +59,42 @@ def node_certificates(
     InvalidInputError
         If there is no node, or a strategy cannot bound scores.
     """
-    if nodes.size == 0:
-        raise InvalidInputError("nodes", "there is no node to certify", "Pass at least one node")
-    certificates = certificates or (SparseScores(),)
-    score_bound = EmpiricalBernstein() if score_bound is None else score_bound
-    simultaneous = Bonferroni() if simultaneous is None else simultaneous
-    share = alpha / len(certificates)
-    group = layout.outputs.labels[nodes].astype(np.int64)
-    parts = [
-        _vote_thresholds(certificate, tally, layout, nodes, group, share, simultaneous)
-        if isinstance(certificate, VoteCertificate)
-        else _score_thresholds(certificate, tally, layout, nodes, group, share, score_bound, simultaneous)
-        for certificate in certificates
-    ]
-    weights, eta = parts[0] if len(parts) == 1 else best_of(*parts)
-    robust = (eta > 0).any(axis=0) if eta.ndim == 2 else eta > 0
-    prediction = np.where(robust, tally.candidate[nodes], ABSTAIN).astype(np.int64)
-    return BaseCertificates(weights, eta, group, prediction, simultaneous.discount * len(certificates))
+    return bounded_nodes(
+        tally,
+        layout,
+        nodes,
+        alpha=alpha,
+        certificates=certificates or (SparseScores(),),
+        score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
+        simultaneous=Bonferroni() if simultaneous is None else simultaneous,
+    ).base
 
 
-def _vote_thresholds(
-    certificate: VoteCertificate,
+def bounded_nodes(
     tally: ItemTally,
     layout: Layout,
     nodes: Int[np.ndarray, "nodes"],
-    group: Int[np.ndarray, "nodes"],
+    *,
     alpha: float,
-    simultaneous: Simultaneous,
-) -> Thresholds:
-    bounds = simultaneous.lower_bounds(tally.votes[nodes], tally.n, alpha)
-    return certificate.certificates(SparseFlips(), layout.levels, bounds.lower, group)
-
-
-def _score_thresholds(
-    certificate: ScoreCertificate,
-    tally: ItemTally,
-    layout: Layout,
-    nodes: Int[np.ndarray, "nodes"],
-    group: Int[np.ndarray, "nodes"],
-    alpha: float,
+    certificates: Sequence[VoteCertificate | ScoreCertificate],
     score_bound: ScoreBound,
     simultaneous: Simultaneous,
-) -> Thresholds:
-    if not isinstance(simultaneous, LevelStrategy):
-        raise InvalidInputError(
-            "simultaneous", f"{type(simultaneous).__name__} is for votes", "Use Bonferroni or KFamilywise with scores"
-        )
-    level = simultaneous.levels(nodes.size, alpha)
-    bounds = score_bound.bounds(score_histogram(tally, nodes), level, tally.further["reference"][nodes])
-    return certificate.certificates(
-        SparseFlips(), layout.levels, bounds.mean_lower, bounds.deviation_upper, bounds.reference, group
+) -> CertifiedOutputs:
+    """Do what `node_certificates` does, and return the confidence bounds as well."""
+    if nodes.size == 0:
+        raise InvalidInputError("nodes", "there is no node to certify", "Pass at least one node")
+    scores = None
+    if any(isinstance(certificate, ScoreCertificate) for certificate in certificates):
+        scores = OutputScores(score_histogram(tally, nodes), tally.further["reference"][nodes])
+    return certify_outputs(
+        OutputVotes(tally.candidate[nodes], tally.votes[nodes], tally.n, scores),
+        SparseFlips(),
+        layout.levels,
+        layout.outputs.labels[nodes].astype(np.int64),
+        alpha=alpha,
+        certificates=certificates,
+        simultaneous=simultaneous,
+        score_bound=score_bound,
     )
 
 
@@ -186,8 +163,7 @@ def certify_nodes(
         if targets.size == 0:
             counts.append(np.zeros(budgets, np.int64))
             continue
-        curve: Curve = solve(Problem(base.weights, base.eta, base.group, threat, targets), bound)
-        answers: list[Any] = list(curve)
-        counts.append(np.array([max(0, answer.certified - base.discount) for answer in answers]))
-        attacks = np.stack([answer.attack for answer in answers])
+        curve = solve(Problem(base.weights, base.eta, base.group, threat, targets), bound)
+        counts.append(np.maximum(curve.certified - base.discount, 0))
+        attacks = np.stack([answer.attack for answer in curve])
     return NodeCurve(counts[0], counts[1], base.prediction.size, int((labels >= 0).sum()), attacks)

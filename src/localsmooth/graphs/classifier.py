@@ -14,7 +14,8 @@ from torch import nn
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.draw import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph
-from localsmooth.graphs.network import parameters_digest
+from localsmooth.graphs.receptive import receptive_fields
+from localsmooth.models.fingerprint import describe
 
 __all__ = ["EdgeIndexClassifier", "NodeClassifier", "PreparedClassifier", "block_diagonal"]
 
@@ -49,6 +50,9 @@ class NodeClassifier(ABC):
     classes: int
     """Number of classes."""
 
+    depth: int | None = None
+    """Hops over which attributes can influence a prediction; None where it is not known."""
+
     @abstractmethod
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Set up the prediction of some nodes of a graph."""
@@ -68,7 +72,8 @@ class EdgeIndexClassifier(NodeClassifier):
     """Any module called as `module(attributes, edge_index)`, such as those of PyTorch Geometric.
 
     A batch of noisy graphs is given to the module as one block-diagonal graph. Attributes are written out densely, so
-    a batch takes samples × nodes × attributes × 4 bytes.
+    a batch takes samples × nodes × attributes × 4 bytes. Modules whose prediction for one graph depends on the others
+    in the batch (graph-wide normalisation, cached adjacencies) are refused.
 
     Parameters
     ----------
@@ -76,21 +81,70 @@ class EdgeIndexClassifier(NodeClassifier):
         Returns class scores before the softmax, nodes × classes. Must be in evaluation mode.
     classes
         Number of classes.
+    depth
+        Hops over which attributes can influence a prediction (the number of its convolutions), if that is known:
+        strictly local certificates rest on it.
     """
 
-    def __init__(self, module: nn.Module, classes: int) -> None:
+    def __init__(self, module: nn.Module, classes: int, depth: int | None = None) -> None:
         if any(part.training for part in module.modules()):
             raise InvalidInputError("module", "it is in training mode", "Call module.eval() first")
         self.module = module
         self.classes = classes
+        self.depth = depth
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
-        """Use the whole graph: nothing is known about what the module looks at."""
+        """Use the whole graph: nothing is known about what the module looks at.
+
+        Raises
+        ------
+        InvalidInputError
+            If copies of the graph in one batch influence each other, or the module sees farther than its depth.
+        """
+        self.require_separate(graph)
         return _PreparedModule(self, graph, outputs)
 
+    @torch.inference_mode()
+    def require_separate(self, graph: AttributedGraph) -> None:
+        """Try the module on different attributes, alone and together.
+
+        Raises
+        ------
+        InvalidInputError
+            See `prepare`.
+        """
+        clean = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
+        edges = torch.from_numpy(graph.edge_index)
+        batch = torch.stack([clean, torch.zeros_like(clean), 1 - clean])
+        remedy = (
+            "Use layers that look at neighbourhoods alone: no caches (cached=True), no normalisation over the graph"
+        )
+        alone = [self.scores(one[None], edges)[0] for one in batch]
+        try:
+            together = self.scores(batch, edges)
+        except (IndexError, RuntimeError, ValueError) as error:
+            raise InvalidInputError("module", f"it fails on several graphs in one batch ({error})", remedy) from error
+        tolerance = 1e-4 * (1.0 + float(together.abs().max()))
+        if not bool((torch.stack(alone) - together).abs().max() <= tolerance):
+            raise InvalidInputError(
+                "module",
+                "its predictions for one graph change with the other graphs in the batch, or from call to call",
+                remedy,
+            )
+        if self.depth is None:
+            return
+        for node in np.unique(np.linspace(0, graph.nodes - 1, 4).astype(np.int64)):
+            field = receptive_fields(graph.adjacency, np.array([node]), self.depth).toarray()[0]
+            hidden = torch.where(torch.from_numpy(field)[:, None], clean, 1 - clean)
+            shown = self.scores(hidden[None], edges)[0, :, node]
+            if not bool((shown - together[0, :, node]).abs().max() <= tolerance):
+                raise InvalidInputError(
+                    "depth", f"the module sees farther than {self.depth} hops", "Pass the number of its convolutions"
+                )
+
     def fingerprint(self) -> str:
-        """Digest of class and parameters."""
-        return hashlib.sha256(f"edge-index {self.classes} {parameters_digest(self.module)}".encode()).hexdigest()
+        """Digest of everything that the module computes with, as far as it can be seen."""
+        return hashlib.sha256(f"edge-index {self.classes} {describe(self.module)}".encode()).hexdigest()
 
     def scores(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
         """Predict independent attribute matrices of one graph.

@@ -91,6 +91,7 @@ class EdgeProblem(GraphProblem):
                 f"it partitions {layout.outputs.shape} outputs and {layout.inputs.shape} inputs",
                 f"Use a label for each of {graph.nodes} nodes and each of {pairs} pairs (cluster_pair_layout)",
             )
+        classifier.require_separate(graph)
         self.classifier = classifier
         self.graph = graph
 

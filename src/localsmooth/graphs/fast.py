@@ -97,6 +97,7 @@ class NetworkClassifier(NodeClassifier):
             raise InvalidInputError("network", "it is in training mode", "Call network.eval() first")
         self.network = network
         self.classes = network.classes
+        self.depth = network.depth
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Set up the prediction of some nodes of a graph."""

@@ -198,10 +198,24 @@ def graph_from_arrays(
 
 
 def graph_from_pyg(data: Any) -> AttributedGraph:
-    """Make a graph from a PyTorch Geometric `Data` object, or from anything with `x`, `edge_index` and `y`.
+    """Make a graph from a PyTorch Geometric data set of one graph, a `Data` object, or the like.
 
     PyTorch Geometric itself is not needed. Prepared as in `graph_from_arrays`.
+
+    Parameters
+    ----------
+    data
+        Anything with `x`, `edge_index` and `y`, or a sequence of one such object.
+
+    Raises
+    ------
+    InvalidInputError
+        If something is missing, a data set holds several graphs, or the arrays cannot be used.
     """
+    if not hasattr(data, "edge_index") and hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        if len(data) != 1:
+            raise InvalidInputError("data", f"it holds {len(data)} graphs", "Pass one of them")
+        data = data[0]
     fields: dict[str, Any] = {}
     for name in ("x", "edge_index", "y"):
         value = getattr(data, name, None)

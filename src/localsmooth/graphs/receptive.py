@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.certificates import BaseCertificates
+from localsmooth.certificates.capping import cap_weights
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import shape_of
 from localsmooth.layout import Partition
@@ -69,7 +70,7 @@ def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_arr
     Parameters
     ----------
     base
-        Certificates of the outputs, columns (additions, deletions) × input groups.
+        Certificates of the outputs against whole flips, columns (additions, deletions) × input groups.
     inputs
         Input group of each node.
     fields
@@ -89,8 +90,11 @@ def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_arr
     weights = base.weights.reshape(*base.weights.shape[:-1], -1, inputs.count)[..., base.group[rows], :, :]
     local = weights[..., inputs.labels[columns]] * seen[:, None, :]
     local = local.reshape(*local.shape[:-2], -1)
+    # Bits flip whole: one that breaks every output of a group need not weigh more. Groups are finer than they were.
+    several = zip(local.reshape(-1, *local.shape[-2:]), base.eta.reshape(-1, outputs), strict=True)
+    capped = np.stack([cap_weights(weights, eta, group) for weights, eta in several]).reshape(local.shape)
     return LocalCertificates(
-        BaseCertificates(local, base.eta, group, base.prediction, base.discount), Partition(atoms.astype(np.int32))
+        BaseCertificates(capped, base.eta, group, base.prediction, base.discount), Partition(atoms.astype(np.int32))
     )
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 from jaxtyping import Int
 
-from localsmooth.collective import Ball, Caps, Integer, Threat
+from localsmooth.collective import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Threat
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.layout import Partition
 from localsmooth.noise import FlipCaps
 
-__all__ = ["attribute_caps", "budget_grid", "flip_threat", "node_limit", "pair_caps"]
+__all__ = ["AttackLimits", "attribute_caps", "budget_grid", "flip_threat", "node_limit", "pair_caps"]
 
 Budgets = int | Sequence[int] | npt.NDArray[np.integer]
 
@@ -104,3 +105,79 @@ def node_limit(graph: AttributedGraph, inputs: Partition, *, most_nodes: int, pe
 
 def _largest(room: Int[np.ndarray, "nodes"], count: int) -> float:
     return float(np.sort(room)[::-1][:count].sum())
+
+
+@dataclass(frozen=True)
+class AttackLimits:
+    """What the adversary is denied besides the budgets (ε⁺, ε⁻) and flips of bits that are not there.
+
+    Parameters
+    ----------
+    node_budget
+        Most additions, and most deletions, at any one node.
+    attacked_nodes
+        Most nodes whose attributes are changed.
+    cluster_budget
+        Most additions, and most deletions, in any one cluster.
+    attacked_clusters
+        Most clusters in which attributes are changed.
+
+    Raises
+    ------
+    InvalidInputError
+        If a limit is negative.
+    """
+
+    node_budget: int | None = None
+    attacked_nodes: int | None = None
+    cluster_budget: int | None = None
+    attacked_clusters: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value < 0:
+                raise InvalidInputError(field.name, f"got {value}", "Pass a number >= 0, or None for no limit")
+
+    def threat(
+        self,
+        graph: AttributedGraph,
+        inputs: Partition,
+        clusters: Int[np.ndarray, "input_groups"],
+        *,
+        additions: Budgets,
+        deletions: Budgets,
+    ) -> Threat:
+        """Spell everything out.
+
+        Parameters
+        ----------
+        graph
+            The clean graph.
+        inputs
+            Input group of each node: a cluster, or part of one.
+        clusters
+            Cluster of each input group.
+        additions, deletions
+            ε⁺ and ε⁻, as in `flip_threat`.
+        """
+        threat = flip_threat(attribute_caps(graph, inputs), additions=additions, deletions=deletions)
+        if self.node_budget is not None or self.attacked_nodes is not None:
+            most = graph.nodes if self.attacked_nodes is None else self.attacked_nodes
+            threat = threat & node_limit(graph, inputs, most_nodes=most, per_node=self.node_budget)
+        if self.cluster_budget is not None:
+            number = int(clusters.max()) + 1
+            threat = threat & GroupBudgets(np.concatenate([clusters, number + clusters]), self.cluster_budget)
+        if self.attacked_clusters is not None:
+            threat = threat & AtMostGroups(self.attacked_clusters, np.tile(clusters, 2))
+        return threat
+
+    def words(self) -> str:
+        """The limits, to follow what the budgets allow; empty where there is none."""
+        said = {
+            "at any one node at most {} additions and as many deletions": self.node_budget,
+            "at no more than {} nodes": self.attacked_nodes,
+            "in any one cluster at most {} additions and as many deletions": self.cluster_budget,
+            "in no more than {} clusters": self.attacked_clusters,
+        }
+        return "".join(f", {words.format(value)}" for words, value in said.items() if value is not None)

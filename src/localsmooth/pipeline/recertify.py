@@ -10,6 +10,7 @@ import xarray as xr
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
+from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import load_items, load_record, require_same_run
@@ -79,6 +80,8 @@ def recertify_with(run: Path | str, settings: CertificationSettings, method: Ite
     """Do what `recertify` does, with settings made elsewhere."""
     folder = Path(run)
     record = load_record(folder)
+    if "graph_run" in record.configuration:
+        raise InvalidInputError("run", f"{folder} is a run on a graph", "Use localsmooth.graphs.recertify_graph")
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
     return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings, method)

@@ -64,8 +64,8 @@ def dashes(dataset: xr.Dataset) -> dict[str, str]:
     return {name: _DASHES[min(rank, len(_DASHES) - 1)] for rank, name in enumerate(reversed(names))}
 
 
-def charts(results: Mapping[str, xr.Dataset]) -> list[Chart]:
-    """The diagrams of all targets, each with every bound of every method."""
+def charts(results: Mapping[str, xr.Dataset], kind: str = "") -> list[Chart]:
+    """The diagrams of all targets, each with every bound of every method; `kind` tells what the budget buys."""
     run = run_info(next(iter(results.values())))
     limit = budget_reach(results)
     ticks = _ticks(limit)
@@ -88,7 +88,7 @@ def charts(results: Mapping[str, xr.Dataset]) -> list[Chart]:
             for bound, dash in reversed(dashes(dataset).items())
         ]
         if series:
-            made.append(Chart(target, title, label, series, x_ticks, y_ticks, limit))
+            made.append(Chart(target, f"{title}, {kind}" if kind else title, label, series, x_ticks, y_ticks, limit))
     return made
 
 
@@ -115,6 +115,6 @@ def budget_reach(results: Mapping[str, xr.Dataset]) -> float:
 
 
 def _ticks(limit: float) -> list[float]:
-    step = 10 ** math.floor(math.log10(limit / 4))
+    step = 10.0 ** math.floor(math.log10(limit / 4))
     step *= next(factor for factor in (1, 2, 5, 10) if limit / (factor * step) <= 7)
     return [index * step for index in range(int(limit / step + 1e-9) + 1)]

@@ -17,13 +17,14 @@ from markupsafe import Markup
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.cards import cards, largest_radius
-from localsmooth.report.charts import charts
+from localsmooth.report.charts import Chart, charts
+from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.pictures import png, scale_picture
 from localsmooth.report.promise import foundations, promise, tiles
 from localsmooth.report.summary import headline_budget
-from localsmooth.report.tables import certificate_table, configuration_text, prediction_table, run_table
-from localsmooth.results import run_info, validate
+from localsmooth.report.tables import Table, certificate_table, configuration_text, prediction_table, run_table
+from localsmooth.results import ADDITION, DELETION, has_joint, kind_curve, run_info, validate
 
 __all__ = ["render_report", "write_report"]
 
@@ -66,7 +67,8 @@ def render_report(
     Raises
     ------
     InvalidInputError
-        If there is no result, a data set is not a valid result, or the results differ in norm, units or classes.
+        If there is no result, a data set is not a valid result, or the results differ in norm, units or classes, or
+        only some of them are on graphs.
     """
     if isinstance(results, xr.Dataset):
         results = {str(results.attrs.get("method", "result")): results}
@@ -82,13 +84,21 @@ def render_report(
     promises: dict[str, list[str]] = {}
     for method, one in runs.items():
         promises.setdefault(promise(one), []).append(method)
-    shown, diagrams = cards(results, max_items), charts(results)
-    script = (files("localsmooth.report") / "templates" / "page.js").read_text("utf-8")
-    style = (files("localsmooth.report") / "templates" / "page.css").read_text("utf-8")
+    if len({has_joint(dataset) for dataset in results.values()}) > 1:
+        raise InvalidInputError("results", "only some are on graphs", "Report them on pages of their own")
+    graphs = graph_cards(results) if has_joint(next(iter(results.values()))) else []
+    shown = [] if graphs else cards(results, max_items)
+    diagrams, numbers = _curves(results, bool(graphs))
+    script, style = _template("page.js"), _template("page.css")
+    if graphs:
+        script, style = script + _template("graph.js"), style + _template("graph.css")
     data: dict[str, Any] = {
         "charts": [chart.data() for chart in diagrams],
         "cards": {key: value for card in shown for key, value in card.data.items()},
     }
+    if graphs:
+        data["graphs"] = {graph.key: graph.data for graph in graphs}
+        data["shareColors"], data["classNames"] = share_colors(), list(run.class_names)
     first = next(iter(results.values()))
     environment = Environment(
         autoescape=True,
@@ -106,6 +116,9 @@ def render_report(
         tiles=tiles(results),
         charts=diagrams,
         cards=shown,
+        graphs=graphs,
+        graph_start=_start(graphs, headline_budget(first)),
+        share_colors=share_colors(),
         items=first.sizes["item"],
         classes=list(zip(run.class_names, class_colors(len(run.class_names)), strict=True)),
         method_colors={method: method_color(index) for index, method in enumerate(results)},
@@ -116,7 +129,7 @@ def render_report(
         targets=first["target"].values.tolist(),
         bounds=list(reversed(run.bound_names)),
         predictions=prediction_table(results),
-        certificates=certificate_table(results),
+        certificates=numbers,
         facts=run_table(results),
         configurations={method: configuration_text(one) for method, one in runs.items()},
         style=Markup(style),
@@ -124,6 +137,30 @@ def render_report(
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         data=Markup(_script_json(data)),
     )
+
+
+def _template(name: str) -> str:
+    return (files("localsmooth.report") / "templates" / name).read_text("utf-8")
+
+
+def _curves(results: Mapping[str, xr.Dataset], on_graphs: bool) -> tuple[list[Chart], list[tuple[str, Table]]]:
+    """Diagrams and tables; on graphs, for each kind of flip that has budgets."""
+    if not on_graphs:
+        return charts(results), [("", certificate_table(results))]
+    diagrams: list[Chart] = []
+    tables: list[tuple[str, Table]] = []
+    kinds = [kind for kind in (DELETION, ADDITION) if any(dataset.sizes[kind] > 1 for dataset in results.values())]
+    for kind in kinds or [DELETION]:
+        alone = {method: kind_curve(dataset, kind) for method, dataset in results.items()}
+        diagrams += charts(alone, f"{kind}s only")
+        tables.append((f"{kind.capitalize()}s only", certificate_table(alone)))
+    return diagrams, tables
+
+
+def _start(graphs: list[GraphCard], budget: float) -> int:
+    """Where the slider for deletions starts."""
+    deletions = graphs[0].data["deletions"] if graphs else [0]
+    return next((place for place, value in enumerate(deletions) if value >= budget), 0)
 
 
 def _script_json(data: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from localsmooth.results.build import build_dataset
 from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.item import CertifiedCurve, ItemResult
+from localsmooth.results.joint import ADDITION, DELETION, JointResult, attach_joint, has_joint, kind_curve
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.validate import validate
@@ -10,6 +11,8 @@ from localsmooth.results.view import ItemView, item_view
 
 __all__ = [
     "ACCURACY",
+    "ADDITION",
+    "DELETION",
     "FORMAT_VERSION",
     "NO_GROUP",
     "NO_LABEL",
@@ -18,11 +21,15 @@ __all__ = [
     "CertifiedCurve",
     "ItemResult",
     "ItemView",
+    "JointResult",
     "RunInfo",
     "Saving",
+    "attach_joint",
     "axis_names",
     "build_dataset",
+    "has_joint",
     "item_view",
+    "kind_curve",
     "load",
     "run_info",
     "save",

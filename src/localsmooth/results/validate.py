@@ -9,6 +9,7 @@ import xarray as xr
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.errors import InvalidInputError
+from localsmooth.results.joint import ADDITION, DELETION, JOINT_VARIABLES, check_joint, has_joint
 from localsmooth.results.names import (
     ACCURACY,
     COUNT_VARIABLES,
@@ -51,6 +52,8 @@ def validate(dataset: xr.Dataset) -> xr.Dataset:
     _demand(saved, "saving", "does not have a number for each item")
     _check_predictions(dataset, len(run.class_names), run.n_bound)
     _check_counts(dataset)
+    if has_joint(dataset):
+        check_joint(dataset)
     return dataset
 
 
@@ -61,20 +64,24 @@ def _demand(holds: bool | np.bool_, field: str, problem: str) -> None:
 
 def _check_structure(dataset: xr.Dataset) -> None:
     variables = OUTPUT_VARIABLES | COUNT_VARIABLES | {"attack": "f", "total": "i", "input_partition": "i"}
+    joint = JOINT_VARIABLES if has_joint(dataset) else {}
+    variables |= {name: kind for name, (_, kind) in joint.items()}
     names = set(map(str, dataset.data_vars))
     for name in variables:
         _demand(name in names, name, "is missing")
     unknown = sorted(names - set(variables) - {"image"})
     _demand(not unknown, "variables", f"{unknown} are not part of a result")
     _demand(
-        set(map(str, dataset.coords)) == {"item", "target", "bound", "budget"},
+        set(map(str, dataset.coords))
+        == {"item", "target", "bound", "budget"} | ({ADDITION, DELETION} if joint else set()),
         "coordinates",
         f"are {sorted(map(str, dataset.coords))}",
     )
     outputs = ("item", *axis_names(OUTPUT, dataset["prediction"].ndim - 1))
     space = axis_names(INPUT, dataset["input_partition"].ndim - 1)
     counts = ("item", "target", "bound", "budget")
-    dims = dict.fromkeys(OUTPUT_VARIABLES, outputs) | dict.fromkeys(COUNT_VARIABLES, counts)
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(OUTPUT_VARIABLES, outputs)
+    dims |= dict.fromkeys(COUNT_VARIABLES, counts)
     dims |= {
         "attack": (*counts, "input_group"),
         "total": ("item", "target"),
@@ -85,6 +92,12 @@ def _check_structure(dataset: xr.Dataset) -> None:
         "budget": ("budget",),
     }
     kinds = variables | {"item": "U", "target": "U", "bound": "U", "budget": "f"}
+    if joint:
+        dims |= {name: expected for name, (expected, _) in joint.items()} | {
+            ADDITION: (ADDITION,),
+            DELETION: (DELETION,),
+        }
+        kinds |= {ADDITION: "i", DELETION: "i"}
     if "image" in names:
         dims["image"], kinds["image"] = ("item", "channel", *space), "f"
     for name, expected in dims.items():

@@ -1,0 +1,130 @@
+"""Runs on graphs, as the commands show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from localsmooth.cli.summary import print_summary
+from localsmooth.config.build_graph import (
+    build_classifier,
+    build_graph_data,
+    build_graph_plan,
+    build_graph_settings,
+)
+from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
+from localsmooth.config.load import load_graph_certificate
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs import COLLECTIVE_BOUNDS, GraphSettings, certify_graph, recertify_graph
+from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
+from localsmooth.pipeline.record import RunRecord
+from localsmooth.results import kind_curve
+from localsmooth.sampling import RichProgress
+
+__all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
+
+_SHOWN = 7
+
+
+def run_graph_configuration(configuration: GraphConfiguration, out: Path, console: Console) -> xr.Dataset:
+    """Train or load, sample what is missing, and certify into a run directory."""
+    file = out / "network.safetensors"
+    try:
+        data = build_graph_data(configuration)
+        if not file.exists():
+            console.print("Preparing the model; a network without weights is trained now.", highlight=False)
+        classifier = build_classifier(configuration, data, file)
+        return certify_graph(
+            classifier,
+            data.graph,
+            data.layout,
+            data.nodes,
+            plan=build_graph_plan(configuration),
+            settings=build_graph_settings(configuration.certificate),
+            out=out,
+            name=configuration.name,
+            graph_name=data.name,
+            configuration=configuration.model_dump(mode="json"),
+            batch_size=configuration.sampling.batch_size,
+            progress=RichProgress(console),
+        )
+    except KeyboardInterrupt:
+        console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
+        raise
+
+
+def recertify_graph_run(
+    run: Path,
+    record: RunRecord,
+    *,
+    alpha: float | None,
+    additions: Sequence[float] | None,
+    deletions: Sequence[float] | None,
+    bounds: Sequence[str] | None,
+    config: Path | None,
+) -> xr.Dataset:
+    """Certify again from the tallies of a graph's run; what is not given stays as it was."""
+    settings = _settings(record, config)
+    changes: dict[str, Any] = {}
+    if alpha is not None:
+        changes["alpha"] = alpha
+    for name, budgets in (("additions", additions), ("deletions", deletions)):
+        if budgets is not None:
+            if not all(float(budget).is_integer() for budget in budgets):
+                raise InvalidInputError(f"--{name}", "a budget is no whole number", "Write numbers of flips: 0,1,2")
+            changes[name] = [int(budget) for budget in budgets]
+    if bounds is not None:
+        changes["bounds"] = {name: ALL_BOUNDS[name] for name in bounds}
+    return recertify_graph(run, replace(settings, **changes))
+
+
+def _settings(record: RunRecord, config: Path | None) -> GraphSettings:
+    if config is not None:
+        return build_graph_settings(load_graph_certificate(config))
+    stored = record.configuration.get("certificate")
+    if stored is not None:
+        return build_graph_settings(GraphCertificateSection.model_validate(stored))
+    bounds = {name: ALL_BOUNDS[name] for name in record.bound_names if name in ALL_BOUNDS}
+    return GraphSettings(record.alpha, bounds=bounds or COLLECTIVE_BOUNDS)
+
+
+def print_graph_summary(result: xr.Dataset, console: Console) -> None:
+    """Print the curves for one kind of flip, and the table over both."""
+    method = str(result.attrs["method"])
+    print_summary({method: result}, console)
+    bound = str(result["bound"].values[-1])
+    for target, words in (("ratio", "certified ratio"), ("accuracy", "certified accuracy")):
+        if target in result["target"].values:
+            console.print(_joint(result, target, bound, f"{words} ({bound})"))
+    additions = kind_curve(result, "addition")
+    if additions.sizes["budget"] > 1:
+        console.print("Additions alone are the table's column ε⁻ = 0, deletions alone its row ε⁺ = 0.", highlight=False)
+
+
+def _joint(result: xr.Dataset, target: str, bound: str, title: str) -> Table:
+    certified = result["joint_certified"].isel(item=0).sel(target=target, bound=bound)
+    total = int(result["total"].isel(item=0).sel(target=target))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(title)
+    deletions = _some(result["deletion"].values.tolist())
+    for budget in deletions:
+        table.add_column(f"ε⁻={budget}", justify="right")
+    for addition in _some(result["addition"].values.tolist()):
+        shares = (float(certified.sel(addition=addition, deletion=budget)) / max(total, 1) for budget in deletions)
+        table.add_row(f"ε⁺={addition}", *(f"{share:.3f}" for share in shares))
+    return table
+
+
+def _some(budgets: list[int]) -> list[int]:
+    """At most a few of the budgets, the first and the last among them."""
+    if len(budgets) <= _SHOWN:
+        return budgets
+    places = sorted({round(index * (len(budgets) - 1) / (_SHOWN - 1)) for index in range(_SHOWN)})
+    return [budgets[place] for place in places]

@@ -1,0 +1,179 @@
+"""One call from a graph and its classifier to a labelled result, and again from what is stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+from localsmooth.bounds import require_certifiable
+from localsmooth.certificates import ScoreCertificate
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.classifier import NodeClassifier
+from localsmooth.graphs.counters import SCORE_BINS
+from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.result import graph_result
+from localsmooth.graphs.sampler import sample_nodes
+from localsmooth.graphs.settings import GraphSettings
+from localsmooth.graphs.store import GRAPH_RUN, SampledGraph, is_graph_run, load_graph, save_graph
+from localsmooth.layout import Layout
+from localsmooth.noise import SparseFlips
+from localsmooth.pipeline.record import RunRecord, load_record, require_same_run, save_record
+from localsmooth.pipeline.scores import ScoreCounting
+from localsmooth.results import save
+from localsmooth.sampling import DirectoryStore, MemoryStore, SamplingPlan, SamplingProgress, Store
+
+__all__ = ["certify_graph", "recertify_graph"]
+
+UNITS = "attribute bits"
+
+
+def certify_graph(
+    classifier: NodeClassifier,
+    graph: AttributedGraph,
+    layout: Layout,
+    nodes: Int[np.ndarray, "nodes"],
+    *,
+    plan: SamplingPlan,
+    settings: GraphSettings,
+    out: str | os.PathLike[str] | None = None,
+    name: str = "localized",
+    graph_name: str = "graph",
+    configuration: Mapping[str, Any] | None = None,
+    batch_size: int = 8,
+    progress: SamplingProgress | None = None,
+) -> xr.Dataset:
+    """Sample what is missing and certify nodes against added and deleted attribute bits.
+
+    Parameters
+    ----------
+    classifier
+        The base classifier, such as `NetworkClassifier(network)`.
+    graph
+        The clean graph.
+    layout
+        From `cluster_layout` or `isotropic_node_layout`.
+    nodes
+        Nodes that are certified, chosen without looking at their tallies.
+    plan
+        How many samples per output group, and from which seed.
+    settings
+        What to prove.
+    out
+        Run directory; a run that was interrupted goes on there, and the result is written to `result.nc`.
+    name
+        What reports call the method.
+    graph_name
+        What reports call the graph.
+    configuration
+        Everything that was asked for, as plain JSON values, for the record.
+    batch_size
+        Graphs per pass.
+    progress
+        Told how far sampling has come.
+
+    Returns
+    -------
+    xarray.Dataset
+        A result with one item; besides what every result has, the table `joint_certified` over (ε⁺, ε⁻), and the
+        adversary's plans. Its curve over `budget` is for deletions (for additions, if only those have budgets).
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what cannot be used.
+    StoreError
+        If the run directory belongs to another run, or something in it cannot be used.
+    FaultyPredictionError
+        If the classifier returns scores that are not finite.
+    """
+    chosen = np.unique(np.asarray(nodes, dtype=np.int64))
+    if chosen.size == 0 or chosen[0] < 0 or chosen[-1] >= graph.nodes:
+        raise InvalidInputError("nodes", f"they are not in 0 … {graph.nodes - 1}, or none", "Name nodes of the graph")
+    if graph.classes > classifier.classes:
+        raise InvalidInputError(
+            "classifier", f"it has {classifier.classes} classes, the graph {graph.classes}", "Use one for this graph"
+        )
+    if not any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
+        require_certifiable(plan.n_bound, settings.alpha, chosen.size, strategy=settings.simultaneous)
+    with ExitStack() as stack:
+        store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
+        tally = sample_nodes(classifier, graph, layout, plan, store, batch_size=batch_size, progress=progress)
+        sampled = SampledGraph(graph, layout, chosen, tally, classifier.depth)
+        kept = json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
+        chunks = store.finished().values()
+        record = RunRecord(
+            method=name,
+            item_names=[graph_name],
+            item_layouts=[0],
+            class_names=_class_names(graph, classifier.classes),
+            labelled=True,
+            ignore_label=None,
+            noise=dict(SparseFlips().configuration()),
+            scores=ScoreCounting("histogram", SCORE_BINS),
+            n_candidate=plan.n_candidate,
+            n_bound=plan.n_bound,
+            units=UNITS,
+            input_bounds=None,
+            seconds=sum(chunk.seconds for chunk in chunks),
+            batch_size=max(1, *(chunk.batch_size for chunk in chunks)),
+            device="cpu",
+            precision="float32",
+            versions=_versions(),
+            alpha=settings.alpha,
+            budgets=[float(budget) for budget in settings.deletions],
+            bound_names=list(settings.bounds),
+            configuration={**kept, GRAPH_RUN: True},
+        )
+        result = graph_result(sampled, settings, record)
+        if out is not None:
+            save_graph(sampled, store)
+            save_record(record, Path(out))
+            save(result, Path(out) / "result.nc")
+    return result
+
+
+def recertify_graph(run: str | os.PathLike[str], settings: GraphSettings) -> xr.Dataset:
+    """Prove something else from the tallies of a finished run, without sampling.
+
+    The tallies hold whatever is proven from them, but α is spent once: choose among several settings before looking
+    at their results, or divide α among them.
+
+    Parameters
+    ----------
+    run
+        A run directory of `certify_graph`.
+    settings
+        What to prove.
+
+    Raises
+    ------
+    RunRecordError
+        If the directory holds no finished run on a graph.
+    """
+    folder = Path(run)
+    record = load_record(folder)
+    if not is_graph_run(record):
+        raise InvalidInputError("run", f"{folder} is not a run on a graph", "Use localsmooth.recertify")
+    store = DirectoryStore(folder, read_only=True)
+    require_same_run(record, store)
+    return graph_result(load_graph(record, store), settings, record)
+
+
+def _class_names(graph: AttributedGraph, classes: int) -> list[str]:
+    named = list(graph.class_names)
+    return named + [f"class {number}" for number in range(len(named), classes)]
+
+
+def _versions() -> dict[str, str]:
+    packages = ("localsmooth", "torch", "numpy", "scipy", "highspy")
+    return {"python": platform.python_version()} | {package: metadata.version(package) for package in packages}

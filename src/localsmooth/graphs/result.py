@@ -1,0 +1,262 @@
+"""From a sampled graph and settings to the labelled result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Int
+
+from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
+from localsmooth.collective import Curve, Problem, solve
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.certify import bounded_nodes
+from localsmooth.graphs.drawing import node_positions
+from localsmooth.graphs.graph import UNLABELED
+from localsmooth.graphs.reach import broken_nodes, robust_alone
+from localsmooth.graphs.receptive import receptive_fields, strictly_local
+from localsmooth.graphs.settings import GraphSettings
+from localsmooth.graphs.store import SampledGraph
+from localsmooth.graphs.threat import attribute_caps, budget_grid
+from localsmooth.layout import Partition
+from localsmooth.pipeline.record import RunRecord
+from localsmooth.results import (
+    ACCURACY,
+    RATIO,
+    CertifiedCurve,
+    ItemResult,
+    JointResult,
+    RunInfo,
+    attach_joint,
+    build_dataset,
+)
+
+__all__ = ["graph_result"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Certified:
+    """Base certificates of the certified nodes on the input groups they speak of, and the bounds behind them."""
+
+    base: BaseCertificates
+    inputs: Partition
+    clusters: Int[np.ndarray, "input_groups"]
+    lower: np.ndarray
+
+
+def graph_result(sampled: SampledGraph, settings: GraphSettings, record: RunRecord) -> xr.Dataset:
+    """Certify deletions alone, additions alone and every pair of budgets, and build the data set.
+
+    The curve over `budget` is the one for deletions (for additions, if there is no budget of deletions); both are the
+    edges of the table over (ε⁺, ε⁻).
+
+    Parameters
+    ----------
+    sampled
+        The graph with its tallies.
+    settings
+        What to prove.
+    record
+        How the tallies came about.
+
+    Raises
+    ------
+    InvalidInputError
+        If strictly local certificates are asked of a classifier of unknown depth.
+    """
+    certified = _certified(sampled, settings)
+    base, nodes, graph = certified.base, sampled.nodes, sampled.graph
+    truth = graph.labels[nodes]
+    alive = base.prediction != ABSTAIN
+    masks = {RATIO: alive}
+    if (truth != UNLABELED).all():
+        masks[ACCURACY] = alive & (base.prediction == truth)
+    joint, curves = _joint(sampled, certified, settings, masks)
+    by_deletions = len(settings.deletions) > 1 or len(settings.additions) == 1
+    run = RunInfo(
+        budgets=tuple(map(float, settings.deletions if by_deletions else settings.additions)),
+        norm="l0",
+        units=record.units,
+        alpha=settings.alpha,
+        n_candidate=record.n_candidate,
+        n_bound=record.n_bound,
+        class_names=tuple(record.class_names),
+        bound_names=tuple(settings.bounds),
+        method=record.method,
+        configuration=record.configuration,
+        seconds=record.seconds,
+        batch_size=record.batch_size,
+        device=record.device,
+        precision=record.precision,
+        versions=record.versions,
+        assumptions=_assumptions(sampled, settings),
+        threat=_words(settings, by_deletions),
+        proven=settings.simultaneous.simultaneous,
+    )
+    item = _item(sampled, certified, record.item_names[0], curves(by_deletions))
+    return attach_joint(build_dataset([item], run), joint)
+
+
+def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
+    bounded = bounded_nodes(
+        sampled.tally,
+        sampled.layout,
+        sampled.nodes,
+        alpha=settings.alpha,
+        certificates=settings.certificates,
+        score_bound=settings.score_bound,
+        simultaneous=settings.simultaneous,
+    )
+    inputs = sampled.layout.inputs
+    if not settings.strictly_local:
+        return _Certified(bounded.base, inputs, np.arange(inputs.count), bounded.lower)
+    if sampled.depth is None:
+        raise InvalidInputError(
+            "strictly_local", "it is not known how far the classifier sees", "Use a GCN, or pass the module's depth"
+        )
+    fields = receptive_fields(sampled.graph.adjacency, sampled.nodes, sampled.depth)
+    local = strictly_local(bounded.base, inputs, fields)
+    first = np.unique(local.inputs.labels, return_index=True)[1]
+    return _Certified(local.base, local.inputs, inputs.labels[first].astype(np.int64), bounded.lower)
+
+
+class _Curves:
+    """Solved tables by target and bound, and how to cut curves out of them."""
+
+    def __init__(
+        self, joint: JointResult, keys: list[tuple[str, str]], place: Mapping[tuple[str, str], tuple[int, int]]
+    ):
+        self.joint, self.keys, self.place = joint, keys, place
+
+    def __call__(self, by_deletions: bool) -> dict[tuple[str, str], CertifiedCurve]:
+        made: dict[tuple[str, str], CertifiedCurve] = {}
+        for key in self.keys:
+            where = (*self.place[key], *((0, slice(None)) if by_deletions else (slice(None), 0)))
+            made[key] = CertifiedCurve(
+                self.joint.certified[where],
+                self.joint.lower[where],
+                self.joint.upper[where],
+                self.joint.attack[where].sum(axis=1),
+            )
+        return made
+
+
+def _joint(
+    sampled: SampledGraph,
+    certified: _Certified,
+    settings: GraphSettings,
+    masks: Mapping[str, Bool[np.ndarray, "nodes"]],
+) -> tuple[JointResult, _Curves]:
+    graph, base = sampled.graph, certified.base
+    additions, deletions = (np.array(each, dtype=np.int64) for each in (settings.additions, settings.deletions))
+    grid = budget_grid(additions.tolist(), deletions.tolist())
+    threat = settings.limits.threat(graph, certified.inputs, certified.clusters, additions=grid[0], deletions=grid[1])
+    shape = (len(masks), len(settings.bounds), additions.size, deletions.size)
+    clusters = sampled.layout.inputs.count
+    tables = {name: np.zeros(shape) for name in ("certified", "lower", "upper")}
+    attack = np.zeros((*shape, 2, clusters))
+    falls = np.zeros((*shape, graph.nodes), dtype=np.bool_)
+    places: dict[tuple[str, str], tuple[int, int]] = {}
+    for t, (target, mask) in enumerate(masks.items()):
+        for b, (name, bound) in enumerate(settings.bounds.items()):
+            places[target, name] = t, b
+            if not mask.any():
+                continue
+            curve = solve(Problem(base.weights, base.eta, base.group, threat, np.flatnonzero(mask)), bound)
+            _fill(tables, (t, b), curve, base.discount)
+            for index, answer in enumerate(curve):
+                cell = (t, b, *np.unravel_index(index, shape[2:]))
+                kinds = answer.attack.reshape(2, -1)
+                for kind in range(2):
+                    np.add.at(attack[cell][kind], certified.clusters, kinds[kind])
+                falls[cell][sampled.nodes] = mask & broken_nodes(base, answer.attack)
+    alone = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
+    caps = attribute_caps(graph, certified.inputs)
+    alone[..., sampled.nodes] = robust_alone(base, caps, additions, deletions) & masks[RATIO]
+    rows, columns = graph.edge_index
+    joint = JointResult(
+        additions,
+        deletions,
+        tables["certified"].astype(np.int64),
+        tables["lower"],
+        tables["upper"],
+        attack,
+        falls,
+        alone,
+        np.stack([rows, columns], axis=1)[rows < columns],
+        node_positions(graph.adjacency, sampled.layout.inputs.labels.astype(np.int64)),
+    )
+    return joint, _Curves(joint, list(places), places)
+
+
+def _fill(tables: dict[str, np.ndarray], place: tuple[int, int], curve: Curve, discount: int) -> None:
+    for name, values in (
+        ("certified", np.maximum(curve.certified - discount, 0)),
+        ("lower", np.maximum(curve.lower - discount, 0.0)),
+        ("upper", curve.upper),
+    ):
+        tables[name][place] = values.reshape(tables[name].shape[2:])
+
+
+def _item(
+    sampled: SampledGraph,
+    certified: _Certified,
+    name: str,
+    curves: Mapping[tuple[str, str], CertifiedCurve],
+) -> ItemResult:
+    """All nodes; those that are not certified are ignored and abstain."""
+    base, nodes, tally = certified.base, sampled.nodes, sampled.tally
+    size = sampled.graph.nodes
+
+    def spread(values: np.ndarray, fill: float | int) -> np.ndarray:
+        everywhere = np.full(size, fill, dtype=values.dtype)
+        everywhere[nodes] = values
+        return everywhere
+
+    labelled = any(target == ACCURACY for target, _ in curves)
+    return ItemResult(
+        name=name,
+        label=sampled.graph.labels if labelled else None,
+        ignored=~np.isin(np.arange(size), nodes),
+        candidate=tally.candidate.astype(np.int64),
+        prediction=spread(base.prediction, ABSTAIN),
+        votes=tally.votes.astype(np.int64),
+        lower_probability=spread(certified.lower, 0.0),
+        eta=spread(base.eta.reshape(-1, nodes.size).max(axis=0), 0.0),
+        radius=spread(certified_radius(base.weights, base.eta, base.group, 0), 0.0),
+        output_group=sampled.layout.outputs.labels.astype(np.int64),
+        input_group=sampled.layout.inputs.labels.astype(np.int64),
+        curves=curves,
+    )
+
+
+def _words(settings: GraphSettings, by_deletions: bool) -> str:
+    """What the adversary may do along the curve over `budget`."""
+    kinds = ("deletes", "adds") if by_deletions else ("adds", "deletes")
+    return f"perturbation that {kinds[0]} at most ε attribute bits and {kinds[1]} none{settings.limits.words()}"
+
+
+def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, ...]:
+    """Sentences that the promise rests on besides α, N₁ and N₂."""
+    names = " and ".join(certificate.name for certificate in settings.certificates)
+    sentences = [
+        f"Base certificates: {names}; bounds joined over the {sampled.nodes.size} certified nodes by "
+        f"{settings.simultaneous.name}.",
+        "The adversary changes attributes, in whole bits: no more ones are deleted and no more zeros are set than a "
+        "cluster has. Edges are not changed.",
+        "Every pair of budgets (ε⁺, ε⁻) rests on the same confidence bounds as the curves.",
+    ]
+    if len({type(certificate).__mro__[1] for certificate in settings.certificates}) > 1:
+        sentences.append("Votes and scores share α; each node is smoothed as its certificate says.")
+    if any(certificate.name.endswith("scores") for certificate in settings.certificates):
+        sentences.append(f"Scores bounded by {settings.score_bound.name}.")
+    if settings.strictly_local:
+        sentences.append(f"The classifier sees {sampled.depth} hops: attributes farther away cannot matter.")
+    if settings.simultaneous.discount:
+        sentences.append(
+            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many nodes are subtracted from "
+            "every certified count."
+        )
+    return tuple(sentences)

@@ -1,0 +1,72 @@
+"""What is proven about a graph's nodes: everything that can be changed without sampling again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
+from localsmooth.collective import Bound
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.certify import COLLECTIVE_BOUNDS
+from localsmooth.graphs.threat import AttackLimits
+
+__all__ = ["GraphSettings"]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSettings:
+    """Failure probability, budgets and the strategies between tallies and certified counts.
+
+    Parameters
+    ----------
+    alpha
+        Probability with which the certificate may fail.
+    additions, deletions
+        Budgets ε⁺ and ε⁻; sorted, with 0. Each is certified alone, and so is every pair.
+    certificates
+        Base certificates; all hold at once (votes and scores share α), and each node relies on the best for it.
+    bounds
+        Collective bounds by the names they get in the result, weakest first.
+    simultaneous
+        How the risk is shared among the certified nodes.
+    score_bound
+        Bound on scores, for certificates that need it.
+    limits
+        What the adversary is denied besides.
+    strictly_local
+        Use that attributes outside a node's receptive field cannot matter (Schuchardt et al. 2021). Needs a
+        classifier whose depth is known.
+
+    Raises
+    ------
+    InvalidInputError
+        For α outside (0, 1), negative budgets, and empty lists.
+    """
+
+    alpha: float
+    additions: Sequence[int] = tuple(range(11))
+    deletions: Sequence[int] = tuple(range(41))
+    certificates: Sequence[VoteCertificate | ScoreCertificate] = (RenyiVotes(),)
+    bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
+    simultaneous: Simultaneous = field(default_factory=Bonferroni)
+    score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
+    limits: AttackLimits = field(default_factory=AttackLimits)
+    strictly_local: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1e-60 <= self.alpha < 1:
+            raise InvalidInputError("alpha", f"got {self.alpha}", "Pass a probability between 0 and 1, such as 0.01")
+        for name in ("additions", "deletions"):
+            try:
+                budgets = sorted({0, *(operator.index(budget) for budget in getattr(self, name))})
+            except TypeError:
+                raise InvalidInputError(name, "a budget is no whole number", "Pass numbers of flips") from None
+            if budgets[0] < 0:
+                raise InvalidInputError(name, f"got {budgets[0]}", "Pass numbers of flips >= 0")
+            object.__setattr__(self, name, tuple(budgets))
+        for name in ("certificates", "bounds"):
+            if not getattr(self, name):
+                raise InvalidInputError(name, "there is none", "Pass at least one")

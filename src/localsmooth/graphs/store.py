@@ -1,0 +1,99 @@
+"""What a run directory keeps of a graph, so that it can be certified again without data file and model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Int
+
+from localsmooth.graphs.counters import SCORE_BINS, node_counters
+from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
+from localsmooth.layout import Layout, Partition
+from localsmooth.pipeline.record import RunRecord, RunRecordError
+from localsmooth.sampling import DirectoryStore, ItemTally, SamplingPlan, Store, collect_tallies
+
+__all__ = ["GRAPH_RUN", "SampledGraph", "is_graph_run", "load_graph", "save_graph"]
+
+GRAPH_RUN = "graph_run"
+"""Key of a record's configuration that marks a run on a graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class SampledGraph:
+    """A graph with the tallies of its nodes.
+
+    Parameters
+    ----------
+    graph
+        The clean graph.
+    layout
+        The layout that the sampler read.
+    nodes
+        The nodes that are certified.
+    tally
+        Votes and scores of all nodes.
+    depth
+        Hops over which the base classifier sees; None where it is not known.
+    """
+
+    graph: AttributedGraph
+    layout: Layout
+    nodes: Int[np.ndarray, "nodes"]
+    tally: ItemTally
+    depth: int | None = None
+
+
+def is_graph_run(record: RunRecord) -> bool:
+    """Whether a run directory's record is of a graph."""
+    return GRAPH_RUN in record.configuration
+
+
+def save_graph(sampled: SampledGraph, store: Store) -> None:
+    """Keep graph, layout and certified nodes beside the tallies."""
+    graph, layout = sampled.graph, sampled.layout
+    half = sp.triu(graph.adjacency, format="coo")
+    store.put_array("graph-edges", np.stack([half.row, half.col]).astype(np.int64))
+    store.put_array("graph-ones", graph.attributes.indices.astype(np.int64))
+    store.put_array("graph-pointers", graph.attributes.indptr.astype(np.int64))
+    store.put_array("graph-width", np.array([graph.width], dtype=np.int64))
+    store.put_array("graph-labels", graph.labels)
+    store.put_array("graph-nodes", sampled.nodes.astype(np.int64))
+    store.put_array("graph-depth", np.array([-1 if sampled.depth is None else sampled.depth], dtype=np.int64))
+    store.put_array("layout0-outputs", layout.outputs.labels)
+    store.put_array("layout0-inputs", layout.inputs.labels)
+    store.put_array("layout0-levels", layout.levels)
+
+
+def load_graph(record: RunRecord, store: DirectoryStore) -> SampledGraph:
+    """Read back what `save_graph` kept, and the tallies.
+
+    Raises
+    ------
+    RunRecordError
+        If graph or layout are not those of the tallies.
+    StoreError
+        If something is missing or damaged.
+    """
+    width, depth = (int(store.get_array(f"graph-{name}")[0]) for name in ("width", "depth"))
+    pointers, ones = store.get_array("graph-pointers"), store.get_array("graph-ones")
+    labels = store.get_array("graph-labels")
+    bits = sp.csr_array((np.ones(ones.size, np.bool_), ones, pointers), shape=(labels.size, width))
+    graph = graph_from_arrays(store.get_array("graph-edges"), bits, labels, class_names=tuple(record.class_names))
+    layout = Layout(
+        Partition(store.get_array("layout0-outputs")),
+        Partition(store.get_array("layout0-inputs")),
+        store.get_array("layout0-levels"),
+    )
+    content = {} if store.configuration is None else dict(store.configuration.content)
+    if (content.get("graph"), content.get("layout")) != (graph.digest(), layout.digest()):
+        raise RunRecordError(
+            f"{store.path}: the stored graph is not the one that was sampled. Run the same certification into this "
+            "directory again: the tallies are kept"
+        )
+    plan = SamplingPlan(**json.loads(json.dumps(content["plan"])))
+    bins = SCORE_BINS if record.scores is None else record.scores.grid
+    tally = collect_tallies(store, [layout], node_counters(bins), plan=plan)[0]
+    return SampledGraph(graph, layout, store.get_array("graph-nodes"), tally, None if depth < 0 else depth)

@@ -1,0 +1,153 @@
+"""The commands on a graph, from the example's file to the page."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from localsmooth.cli.app import app
+from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
+from localsmooth.errors import InvalidInputError
+from localsmooth.results import load
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"
+SMALLER = {
+    "clusters = 5": 'clusters = 3\nevaluate = "validation"',
+    "epochs = 300": "epochs = 20",
+    "n_candidate = 500": "n_candidate = 20",
+    "n_bound = 2000": "n_bound = 150\nchunk_size = 50",
+    "additions = [0, 1, 2, 3]": "additions = [0, 1]",
+}
+MODULE = """
+import torch
+
+class Ink(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(64, 10)
+
+    def forward(self, attributes, edge_index):
+        return self.last(attributes)
+
+def make():
+    torch.manual_seed(0)
+    return Ink()
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    """The example with less of everything, run once."""
+    folder = tmp_path_factory.mktemp("commands")
+    text = EXAMPLE.read_text("utf-8")
+    for old, new in SMALLER.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    text = re.sub(r"deletions = \[.*\]", "deletions = [0, 1, 3]", text)
+    (folder / "small.toml").write_text(text, "utf-8")
+    shown = _invoke("certify", folder / "small.toml", "--out", folder / "run")
+    assert shown.exit_code == 0
+    assert "certified accuracy (envelope)" in shown.output
+    assert "ε⁺=1" in shown.output
+    return folder
+
+
+def _invoke(*arguments: object):
+    environment = {"COLUMNS": "160"}
+    return CliRunner(env=environment).invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def test_the_example_is_valid():
+    configuration = load_any_configuration(EXAMPLE)
+    assert isinstance(configuration, GraphConfiguration)
+    assert configuration.model_dump(mode="json")["graph"]["data"] == "digits"
+
+
+def test_a_run_leaves_result_network_and_tallies(small):
+    result = load(small / "run" / "result.nc")
+    assert result["certified"].sel(target="accuracy", bound="envelope", budget=0) > 100
+    assert (small / "run" / "network.safetensors").exists()
+    before = (small / "run" / "network.safetensors").stat().st_mtime_ns
+    # The same command again trains and samples nothing, and certifies the same.
+    _invoke("certify", small / "small.toml", "--out", small / "run")
+    assert (small / "run" / "network.safetensors").stat().st_mtime_ns == before
+    assert np.array_equal(load(small / "run" / "result.nc")["certified"].values, result["certified"].values)
+
+
+def test_a_network_trained_otherwise_is_not_taken(small, tmp_path):
+    text = (small / "small.toml").read_text("utf-8").replace("epochs = 20", "epochs = 21")
+    (tmp_path / "other.toml").write_text(text, "utf-8")
+    with pytest.raises(ConfigurationError, match="trained with other settings"):
+        _invoke("certify", tmp_path / "other.toml", "--out", small / "run")
+
+
+def test_certifying_again_takes_other_budgets_and_sections(small, tmp_path):
+    run = small / "run"
+    arguments = ("--alpha", "0.05", "--additions", "0,2", "--deletions", "0,1,2", "--bound", "envelope")
+    assert _invoke("recertify", run, *arguments, "--to", tmp_path / "a.nc").exit_code == 0
+    again, first = load(tmp_path / "a.nc"), load(run / "result.nc")
+    assert again["addition"].values.tolist() == [0, 2]
+    assert again["bound"].values.tolist() == ["envelope"]
+    same = {"target": "ratio", "bound": "envelope", "addition": 0, "deletion": 1}
+    assert again["joint_certified"].sel(same).item() >= first["joint_certified"].sel(same).item()
+    (tmp_path / "other.toml").write_text(
+        '[certificate]\nalpha = 0.05\nbase = ["sparse-scores"]\nadditions = [0]\ndeletions = [0, 1]\n'
+        "attacked_nodes = 3\n"
+    )
+    assert _invoke("recertify", run, "--config", tmp_path / "other.toml", "--to", tmp_path / "b.nc").exit_code == 0
+    assert "at no more than 3 nodes" in load(tmp_path / "b.nc").attrs["threat"]
+    with pytest.raises(InvalidInputError, match="--additions and --deletions"):
+        _invoke("recertify", run, "--budgets", "0,1")
+    with pytest.raises(InvalidInputError, match="whole number"):
+        _invoke("recertify", run, "--deletions", "0,0.5")
+
+
+def test_the_page_is_written(small):
+    assert _invoke("report", small / "run").exit_code == 0
+    page = (small / "run" / "report.html").read_text("utf-8")
+    assert "Certified ratio, additions only" in page
+    assert page.count("data-a=") == 2 * 3
+
+
+def test_a_module_of_the_users_own_and_strict_locality(small, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "ink_module.py").write_text(MODULE)
+    text = (small / "small.toml").read_text("utf-8")
+    text = re.sub(
+        r"\[model\].*?\[noise\]",
+        '[model]\nkind = "module"\nfactory = "ink_module:make"\ndepth = 0\n[noise]',
+        text,
+        flags=re.S,
+    )
+    text = text.replace('["naive", "lp", "envelope"]', '["envelope"]').replace("[0, 1, 3]", "[0, 3]")
+    text = text.replace("additions = [0, 1]", "additions = [0]")
+    (tmp_path / "run.toml").write_text(text + "strictly_local = true\n", "utf-8")
+    assert _invoke("certify", tmp_path / "run.toml", "--out", tmp_path / "run").exit_code == 0
+    local = load(tmp_path / "run" / "result.nc")
+    assert "sees 0 hops" in local.attrs["assumptions"]
+    certificate = text[text.index("[certificate]") :]
+    (tmp_path / "wide.toml").write_text(certificate, "utf-8")
+    _invoke("recertify", tmp_path / "run", "--config", tmp_path / "wide.toml")
+    wide = load(tmp_path / "run" / "recertified.nc")
+    # A node that sees itself alone: three deletions break at most three nodes.
+    ratio = {"target": "ratio", "bound": "envelope"}
+    assert (local["certified"].sel(ratio) >= wide["certified"].sel(ratio)).all()
+    whole = int((local["prediction"] >= 0).sum())
+    assert local["certified"].sel(ratio | {"budget": 3}).item() >= whole - 3
+
+
+def test_faults_name_the_key(tmp_path):
+    (tmp_path / "bad.toml").write_text("[graph]\nclusterz = 3\n")
+    with pytest.raises(ConfigurationError, match=r'(?s)graph.*clusterz.*Did you mean "clusters"'):
+        _invoke("certify", tmp_path / "bad.toml", "--out", tmp_path / "run")
+
+
+@pytest.mark.long
+def test_the_example_certifies_most_digits(tmp_path):
+    assert _invoke("certify", EXAMPLE, "--out", tmp_path / "run").exit_code == 0
+    accuracy = load(tmp_path / "run" / "result.nc")["joint_certified"].sel(target="accuracy", bound="envelope")
+    assert accuracy.sel(addition=0, deletion=2) > 1000
+    assert tomllib.loads(EXAMPLE.read_text("utf-8"))["sampling"]["n_bound"] == 2000
