@@ -75,6 +75,15 @@ def test_words_for_people(tmp_path):
     assert "verified in exact arithmetic" in result.stdout
 
 
+def test_the_direct_program_proves_what_it_certifies(tmp_path):
+    case = CASES[1]
+    (tmp_path / "p.json").write_text(json.dumps(_plain(case)))
+    answer = json.loads(_run(tmp_path / "p.json", "--bound", "milp", "--verify", "--json").stdout)
+    assert answer["certified"] == case["expected"]["exact"]
+    assert answer["claimed"] <= answer["certified"] + 0.01
+    assert "verified" in answer
+
+
 def test_answers_are_plain_values():
     record = answer_record(solve(problem_from(_plain(CASES[0])))[0])
     assert json.loads(json.dumps(record)) == record
