@@ -5,11 +5,14 @@ from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Accumulator, Counter, Counters, CountingScope, LabelCounts, Votes
 from localsmooth.sampling.directory import DirectoryStore
 from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
-from localsmooth.sampling.executor import Executor, SerialExecutor, Session
+from localsmooth.sampling.executor import Executor, FailedChunkError, SerialExecutor, Session
+from localsmooth.sampling.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.predictions import Predictions
+from localsmooth.sampling.processes import ProcessExecutor
 from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
+from localsmooth.sampling.ray_cluster import RayExecutor
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
 from localsmooth.sampling.sample import sample
 from localsmooth.sampling.stopping import StoppingRule
@@ -30,14 +33,19 @@ __all__ = [
     "CountingScope",
     "DirectoryStore",
     "Executor",
+    "FailedChunkError",
     "FaultyPredictionError",
     "ItemTally",
     "LabelCounts",
     "MemoryStore",
     "MergedCounts",
     "NoProgress",
+    "PoisonedChunk",
+    "PoisonedChunksError",
     "Predictions",
     "Problem",
+    "ProcessExecutor",
+    "RayExecutor",
     "RichProgress",
     "RunConfiguration",
     "SamplingOptions",
@@ -57,5 +65,6 @@ __all__ = [
     "default_executor",
     "default_progress",
     "describe_run",
+    "redraw",
     "sample",
 ]

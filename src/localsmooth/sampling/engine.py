@@ -69,10 +69,13 @@ class Task:
         Which chunk.
     chosen
         What the candidate stage chose, one row per output of the group; empty in the candidate stage.
+    halvings
+        How often to halve the batch size, where earlier tries may have failed for lack of memory.
     """
 
     chunk: Chunk
     chosen: Mapping[str, np.ndarray] = field(default_factory=dict)
+    halvings: int = 0
 
     @cached_property
     def chosen_digest(self) -> str:
@@ -123,6 +126,7 @@ class ChunkWorker:
         with torch.inference_mode():
             prepared = self._prepare(task.chunk.item, task.chunk.group)
             size = min(self.batch_size.of(int(np.prod(prepared.shape))), task.chunk.size, self._limit or 2**31)
+            size = max(1, size >> task.halvings)
             while True:
                 try:
                     return self._count(task, prepared, size)

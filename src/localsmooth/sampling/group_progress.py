@@ -42,6 +42,7 @@ class GroupProgress:
         self._missing = deque(chunk for chunk in chunks if chunk.index not in finished)
         self._to_draw = deque(self._missing)
         self._early: dict[int, ChunkRecord] = {}
+        self._lost: dict[int, Chunk] = {}
         self._n = merged.n
         self._votes = merged.counts["votes.votes"].astype(np.int64) if merged.n else np.zeros(1, dtype=np.int64)
         self.in_flight = 0
@@ -49,13 +50,23 @@ class GroupProgress:
 
     @property
     def to_draw(self) -> bool:
-        """Whether another chunk could be drawn."""
-        return bool(self._to_draw)
+        """Whether another chunk could be drawn; none is drawn behind one that cannot be had."""
+        return bool(self._to_draw) and not self._lost
 
     @property
     def over(self) -> bool:
         """Whether no chunk is needed any more."""
         return self.decided or not self._missing
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the next chunk to take cannot be had, so that the group cannot come to an end."""
+        return not self.over and self._missing[0].index in self._lost
+
+    @property
+    def lost(self) -> list[Chunk]:
+        """Chunks that could not be drawn."""
+        return list(self._lost.values())
 
     @property
     def skipped(self) -> int:
@@ -66,6 +77,11 @@ class GroupProgress:
         """The next chunk to draw."""
         self.in_flight += 1
         return self._to_draw.popleft()
+
+    def lose(self, chunk: Chunk) -> None:
+        """A chunk that was to be drawn cannot be had; without it the group may still be decided by those before."""
+        self.in_flight -= 1
+        self._lost[chunk.index] = chunk
 
     def take(self, record: ChunkRecord) -> list[ChunkRecord]:
         """Take a drawn chunk; returns those that count and can be kept now, in order."""

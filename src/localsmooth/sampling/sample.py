@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -14,11 +13,11 @@ from localsmooth.layout import Layout
 from localsmooth.models import Model, check_item
 from localsmooth.noise import Noise
 from localsmooth.sampling.configuration import describe_run
-from localsmooth.sampling.engine import ChunkWorker, Problem, Task
-from localsmooth.sampling.executor import Executor
-from localsmooth.sampling.group_progress import GroupProgress
+from localsmooth.sampling.engine import ChunkWorker, Problem
+from localsmooth.sampling.executor import Executor, FailedChunkError
+from localsmooth.sampling.failures import Failures
 from localsmooth.sampling.options import SamplingOptions
-from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
+from localsmooth.sampling.plan import SamplingPlan
 from localsmooth.sampling.preparation import (
     calibrate_run,
     compare_predictions,
@@ -28,10 +27,10 @@ from localsmooth.sampling.preparation import (
     try_model,
 )
 from localsmooth.sampling.progress import NoProgress, SamplingProgress
-from localsmooth.sampling.record import ChunkRecord
+from localsmooth.sampling.schedule import Schedule
 from localsmooth.sampling.stopping import require_votes_only
-from localsmooth.sampling.store import MemoryStore, Store, StoreError
-from localsmooth.sampling.tally import ItemTally, choose, collect_tallies, require_choice
+from localsmooth.sampling.store import MemoryStore, Store
+from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import default_executor
 
 __all__ = ["prepare_items", "sample"]
@@ -87,8 +86,9 @@ def sample(
         Naming what cannot be used.
     StoreError
         If the store belongs to another configuration, or something in it cannot be used.
-    FaultyPredictionError
-        If the model returns scores that are not finite.
+    PoisonedChunksError
+        If chunks fail every time they are tried (an exception in the model, scores that are not finite, a worker that
+        dies of them); after everything else is finished and stored.
     """
     options = SamplingOptions() if options is None else options
     store = MemoryStore() if store is None else store
@@ -99,7 +99,7 @@ def sample(
         plan.stop.require_fit([layout.outputs.count for layout in layouts])
     store.begin(describe_run(model, prepared, layouts, noise, plan, counters))
     problem = Problem(model, prepared, layouts, noise, plan.seed, counters)
-    schedule = _Schedule(problem, plan, store)
+    schedule = Schedule(problem, plan, store)
     with NoProgress() if progress is None else progress as told:
         if schedule.missing:
             _say_precision(model, told)
@@ -121,7 +121,7 @@ def sample(
                 try_batch(problem, calibration.batch_size, plan)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(problem, calibration.batch_size)
-            _work_off(schedule, worker, executor, told)
+            _work_off(schedule, worker, executor, Failures(problem, store), told)
     return collect_tallies(store, layouts, counters, keep_candidate_counts=options.keep_candidate_counts, plan=plan)
 
 
@@ -167,116 +167,32 @@ def _say_precision(model: Model, told: SamplingProgress) -> None:
         )
 
 
-class _Schedule:
-    """Which chunks are missing, and which of them can be drawn now: a bound chunk waits for its candidates."""
-
-    def __init__(self, problem: Problem, plan: SamplingPlan, store: Store) -> None:
-        self._problem = problem
-        self._plan = plan
-        self.store = store
-        self._finished = store.finished()
-        groups = [(i, g) for i, layout in enumerate(problem.layouts) for g in range(layout.outputs.count)]
-        self.total = len(groups) * (plan.n_candidate + plan.n_bound)
-        present = {
-            chunk.key: chunk.size
-            for item, group in groups
-            for stage in Stage
-            for chunk in plan.chunks(item, group, stage)
-        }
-        for key, kept in self._finished.items():
-            if kept.n != kept.size or present.get(key) != kept.size:
-                raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")
-        self.missing = self.total - sum(kept.n for kept in self._finished.values())
-        if plan.stop is not None:
-            begun = {key[:2] for key in self._finished if key[2] == Stage.BOUND.value}
-            self.missing -= sum(self._progress(*place).skipped for place in sorted(begun))
-        self._groups = deque(groups)
-        self._candidates: deque[Chunk] = deque()
-        self._ready: deque[Task] = deque()
-        self._waiting: dict[tuple[int, int], int] = {}
-        self._open: dict[tuple[int, int], tuple[GroupProgress, Mapping[str, np.ndarray]]] = {}
-
-    def next(self) -> Task | None:
-        """A task that can start now; None if there is none before something in flight is done, or none at all."""
-        while not self._ready and not self._candidates and self._groups:
-            self._enter(*self._groups.popleft())
-        if self._ready:
-            return self._ready.popleft()
-        if self._candidates:
-            return Task(self._candidates.popleft())
-        # Nothing else is left to do: draw ahead where it is open whether the samples will count.
-        ahead = [(progress, chosen) for progress, chosen in self._open.values() if progress.to_draw]
-        if not ahead:
-            return None
-        progress, chosen = min(ahead, key=lambda entry: entry[0].in_flight)
-        return Task(progress.draw(), chosen)
-
-    def done(self, record: ChunkRecord) -> int:
-        """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
-        if self._plan.stop is not None and record.chunk.stage == Stage.BOUND.value:
-            return self._done_with_rule(record)
-        self.store.commit(record)
-        chunk = record.chunk
-        if chunk.stage == Stage.CANDIDATE.value:
-            place = chunk.item, chunk.group
-            self._waiting[place] -= 1
-            if not self._waiting[place]:
-                self._release(*place)
-        return record.n
-
-    def _done_with_rule(self, record: ChunkRecord) -> int:
-        place = record.chunk.item, record.chunk.group
-        if place not in self._open:
-            return 0  # drawn ahead, in vain
-        progress, chosen = self._open[place]
-        kept = progress.take(record)
-        for taken in kept:
-            self.store.commit(taken)
-        if progress.over:
-            del self._open[place]
-        elif not progress.in_flight and progress.to_draw:
-            self._ready.append(Task(progress.draw(), chosen))
-        return sum(taken.n for taken in kept) + progress.skipped
-
-    def _progress(self, item: int, group: int) -> GroupProgress:
-        chunks = list(self._plan.chunks(item, group, Stage.BOUND))
-        finished = frozenset(chunk.index for chunk in chunks if chunk.key in self._finished)
-        return GroupProgress(self._plan, chunks, finished, self.store.merged(item, group, Stage.BOUND))
-
-    def _absent(self, item: int, group: int, stage: Stage) -> list[Chunk]:
-        return [c for c in self._plan.chunks(item, group, stage) if c.key not in self._finished]
-
-    def _enter(self, item: int, group: int) -> None:
-        absent = self._absent(item, group, Stage.CANDIDATE)
-        self._waiting[item, group] = len(absent)
-        self._candidates.extend(absent)
-        if not absent:
-            self._release(item, group)
-
-    def _release(self, item: int, group: int) -> None:
-        """The candidate stage of a group is complete: let its bound stage go on from what it chose."""
-        del self._waiting[item, group]
-        merged = self.store.merged(item, group, Stage.CANDIDATE)
-        chosen = choose(self._problem.counters, merged)
-        for key, kept in self._finished.items():
-            if key[:3] == (item, group, Stage.BOUND.value):
-                require_choice(item, group, chosen, kept.chosen)
-        if self._plan.stop is None:
-            self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
-        elif not (progress := self._progress(item, group)).over:
-            self._open[item, group] = progress, chosen
-            self._ready.append(Task(progress.draw(), chosen))
-
-
-def _work_off(schedule: _Schedule, worker: ChunkWorker, executor: Executor, told: SamplingProgress) -> None:
+def _work_off(
+    schedule: Schedule, worker: ChunkWorker, executor: Executor, failures: Failures, told: SamplingProgress
+) -> None:
     in_flight = 0
+    succeeded = False
     with executor.open(worker) as session:
         while True:
             while in_flight < session.capacity and (task := schedule.next()) is not None:
                 session.submit(task)
                 in_flight += 1
             if not in_flight:
-                return
-            record = session.collect()
+                break
+            try:
+                record = session.collect()
+            except FailedChunkError as failure:
+                if (again := failures.try_again(failure)) is not None:
+                    session.submit(again)
+                    continue
+                in_flight -= 1
+                told.message(f"put aside: {failures.put_aside(failure)}")
+                schedule.give_up(failure.task.chunk)
+                if not succeeded:
+                    failures.stop_if_hopeless()
+                continue
             in_flight -= 1
+            succeeded = True
             told.advance(schedule.done(record))
+    failures.forget(schedule.not_needed)
+    failures.raise_at_the_end()
