@@ -22,7 +22,7 @@ import torch
 from localsmooth.errors import InvalidInputError
 from localsmooth.sampling.engine import ChunkWorker, Task
 from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
-from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready
+from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
 from localsmooth.sampling.process_worker import HELLO, READY, work
 from localsmooth.sampling.record import ChunkRecord
 
@@ -219,17 +219,16 @@ class _Processes(Crew):
         if said == READY:
             member.ready = True
             return Ready(member)
-        if not member.ready:
-            return self._lose(member, said)
+        if not member.ready:  # the same would happen to the next one
+            assert isinstance(said, Trouble)
+            raise WorkerError(f"a worker cannot load the model: {said.kind}: {said.message}\n{said.details}")
         assert isinstance(said, ChunkRecord | Trouble)
         return Done(member, said)
 
-    def _lose(self, member: _Member, trouble: Trouble | None = None) -> Lost:
+    def _lose(self, member: _Member) -> Lost:
         del self._members[member.connection]
         member.connection.close()
         member.process.join(_GRACE)
-        if trouble is not None:
-            return Lost(member, f"{trouble.kind}: {trouble.message}\n{trouble.details}")
         code = member.process.exitcode
         if code is None:
             member.process.kill()
