@@ -64,7 +64,14 @@ from localsmooth.pipeline import Flips, Kind, StopWhenDecided, certify, recertif
 from localsmooth.report import write_report
 from localsmooth.results import load as load_result
 from localsmooth.results import save as save_result
-from localsmooth.sampling import SamplingOptions, SamplingPlan
+from localsmooth.sampling import (
+    ProcessExecutor,
+    RayExecutor,
+    SamplingOptions,
+    SamplingPlan,
+    SerialExecutor,
+    ThreadExecutor,
+)
 
 __version__ = version("localsmooth")
 
@@ -108,14 +115,18 @@ __all__ = [
     "OutputKind",
     "Partition",
     "Problem",
+    "ProcessExecutor",
+    "RayExecutor",
     "RenyiVotes",
     "Rows",
     "SamplingOptions",
     "SamplingPlan",
+    "SerialExecutor",
     "SparseFlips",
     "SparseScores",
     "Status",
     "StopWhenDecided",
+    "ThreadExecutor",
     "TorchModel",
     "Uniform",
     "UniformVotes",

@@ -23,6 +23,7 @@ from localsmooth.sampling import (
     ItemTally,
     MemoryStore,
     SamplingPlan,
+    SamplingSummary,
     SerialExecutor,
     Session,
     Stage,
@@ -224,9 +225,13 @@ def test_progress_ends_at_the_total() -> None:
 
         def message(self, text: str) -> None: ...
 
-    told = Told()
-    stopped(progress=told, executor=Shuffled(3))
+        def finish(self, summary: SamplingSummary) -> None:
+            self.stored = summary.samples
+
+    told, store = Told(), MemoryStore()
+    stopped(progress=told, executor=Shuffled(3), store=store)
     assert told.done == told.total == LAYOUT.outputs.count * (30 + N_BOUND)
+    assert told.stored == sum(kept.n for kept in store.finished().values()) < told.total
 
 
 def test_rule_is_part_of_the_configuration() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, no_type_check
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.section import Section
 
 __all__ = [
@@ -308,3 +309,5 @@ class Configuration(Section):
     """How samples are drawn."""
     certificate: CertificateSection
     """What is proven from them."""
+    execution: ExecutionSection = Field(default_factory=ExecutionSection)
+    """Where samples are drawn."""

@@ -42,6 +42,7 @@ from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.results import save
 from localsmooth.sampling import (
     DirectoryStore,
+    Executor,
     ItemTally,
     MemoryStore,
     SamplingOptions,
@@ -77,6 +78,7 @@ def certify(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
+    executor: Executor | None = None,
     progress: SamplingProgress | None = None,
 ) -> xr.Dataset:
     """Certify how many predictions of a model one perturbed input can change, for every item and budget.
@@ -123,6 +125,9 @@ def certify(
         What to store as the configuration of the run.
     options
         How to run the model; by default found by a short calibration.
+    executor
+        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`; by default in
+        this process, on every core where the model allows that.
     progress
         Told how far sampling has come; by default a bar where standard error is a terminal.
 
@@ -138,6 +143,8 @@ def certify(
         Naming what cannot be used, before anything is sampled.
     StoreError
         If the run directory belongs to another configuration, or something in it is damaged.
+    PoisonedChunksError
+        If the model fails on some samples every time; after everything else is drawn and stored.
     """
     items = _item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
@@ -162,6 +169,7 @@ def certify(
         units=units,
         configuration=configuration,
         options=options,
+        executor=executor,
         progress=progress,
     )
 
@@ -180,13 +188,14 @@ def run_certification(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
+    executor: Executor | None = None,
     progress: SamplingProgress | None = None,
 ) -> xr.Dataset:
     """Do what `certify` does, with settings made elsewhere.
 
     Parameters
     ----------
-    model, items, layout, noise, plan, out, name, units, configuration, options, progress
+    model, items, layout, noise, plan, out, name, units, configuration, options, executor, progress
         As in `certify`.
     settings
         What to prove.
@@ -218,6 +227,7 @@ def run_certification(
             plan,
             store,
             options=options,
+            executor=executor,
             progress=default_progress() if progress is None else progress,
         )
         chunks = store.finished().values()

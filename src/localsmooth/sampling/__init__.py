@@ -7,6 +7,7 @@ from localsmooth.sampling.directory import DirectoryStore
 from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
 from localsmooth.sampling.executor import Executor, FailedChunkError, SerialExecutor, Session
 from localsmooth.sampling.failures import PoisonedChunk, PoisonedChunksError, redraw
+from localsmooth.sampling.json_progress import JsonProgress
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.predictions import Predictions
@@ -19,6 +20,7 @@ from localsmooth.sampling.stopping import StoppingRule
 from localsmooth.sampling.store import MemoryStore, MergedCounts, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import ThreadExecutor, default_executor
+from localsmooth.sampling.usage import SamplingSummary
 
 __all__ = [
     "Accumulator",
@@ -36,6 +38,7 @@ __all__ = [
     "FailedChunkError",
     "FaultyPredictionError",
     "ItemTally",
+    "JsonProgress",
     "LabelCounts",
     "MemoryStore",
     "MergedCounts",
@@ -51,6 +54,7 @@ __all__ = [
     "SamplingOptions",
     "SamplingPlan",
     "SamplingProgress",
+    "SamplingSummary",
     "SerialExecutor",
     "Session",
     "Stage",

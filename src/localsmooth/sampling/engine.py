@@ -23,6 +23,7 @@ from localsmooth.sampling.plan import Chunk, Stage
 from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.region import Region
+from localsmooth.sampling.usage import peak_device_memory, peak_memory
 
 __all__ = ["ChunkWorker", "FaultyPredictionError", "Problem", "Task"]
 
@@ -109,6 +110,7 @@ class ChunkWorker:
         self._limit: int | None = None
         self._prepared: tuple[tuple[int, int], _Prepared] | None = None
         self._buffer: torch.Tensor | None = None
+        self._item: tuple[int, torch.Tensor] | None = None
 
     def __call__(self, task: Task) -> ChunkRecord:
         """Draw and count one chunk.
@@ -143,10 +145,19 @@ class ChunkWorker:
         if self._prepared is None or self._prepared[0] != (item, group):
             problem = self.problem
             region = Region.of(problem.layouts[item], group, problem.model.device)
-            crop = region.of_item(problem.items[item].to(problem.model.device))
+            crop = region.of_item(self._on_device(item))
             noise = problem.noise.prepare(crop, region.level_map, problem.model.bounds, problem.model.hidden_value)
             self._prepared = (item, group), _Prepared(region, noise, tuple(crop.shape))
         return self._prepared[1]
+
+    def _on_device(self, item: int) -> torch.Tensor:
+        """An item where the model wants it; it travels once for all of its output groups."""
+        if self._item is None or self._item[0] != item:
+            tensor, device = self.problem.items[item], self.problem.model.device
+            if device.type == "cuda":
+                tensor = tensor.pin_memory().to(device, non_blocking=True)
+            self._item = item, tensor.to(device)
+        return self._item[1]
 
     def _count(self, task: Task, prepared: _Prepared, size: int) -> ChunkRecord:
         started = time.perf_counter()
@@ -181,6 +192,8 @@ class ChunkWorker:
             "precision": str(self.problem.items[chunk.item].dtype),
             "batch_size": size,
             "seconds": time.perf_counter() - started,
+            "peak_memory": peak_memory(),
+            "peak_device_memory": peak_device_memory(model.device),
         }
         return ChunkRecord(chunk, drawn, counts, task.chosen_digest, provenance)
 

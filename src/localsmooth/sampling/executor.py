@@ -105,6 +105,9 @@ class Session(ABC):
 class Executor(ABC):
     """A place to work off chunks."""
 
+    local: bool = True
+    """Whether all chunks are drawn on this machine."""
+
     @abstractmethod
     def open(self, worker: ChunkWorker) -> AbstractContextManager[Session]:
         """Bring the worker to where it will run; leaving the context drops what is in flight."""

@@ -69,6 +69,7 @@ class RayExecutor(Executor):
         require_workers(workers, gpus_per_worker)
         import_ray()
         self.address = address
+        self.local = address is None
         self.workers = workers
         self.gpus_per_worker = gpus_per_worker
         self._clock = clock

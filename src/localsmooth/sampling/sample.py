@@ -32,6 +32,7 @@ from localsmooth.sampling.stopping import require_votes_only
 from localsmooth.sampling.store import MemoryStore, Store
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import default_executor
+from localsmooth.sampling.usage import UsageMeter
 
 __all__ = ["prepare_items", "sample"]
 
@@ -172,6 +173,7 @@ def _work_off(
 ) -> None:
     in_flight = 0
     succeeded = False
+    usage = UsageMeter(local=executor.local)
     with executor.open(worker) as session:
         while True:
             while in_flight < session.capacity and (task := schedule.next()) is not None:
@@ -193,6 +195,8 @@ def _work_off(
                 continue
             in_flight -= 1
             succeeded = True
+            usage.note(record)
             told.advance(schedule.done(record))
+    told.finish(usage.summary(schedule.committed))
     failures.forget(schedule.not_needed)
     failures.raise_at_the_end()

@@ -60,6 +60,7 @@ class Schedule:
             if key[2] == Stage.BOUND.value:
                 self._voted.setdefault(key[:2], set()).add(kept.chosen)
         self.not_needed: list[Chunk] = []  # chunks that were given up, and that nothing depends on any more
+        self.committed = 0  # samples stored since the start
         self._stuck: set[tuple[int, int]] = set()
         self._groups = deque(groups)
         self._candidates: deque[Chunk] = deque()
@@ -86,7 +87,7 @@ class Schedule:
         """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
         if self._plan.stop is not None and record.chunk.stage == Stage.BOUND.value:
             return self._done_with_rule(record)
-        self.store.commit(record)
+        self._commit(record)
         chunk = record.chunk
         if chunk.stage == Stage.CANDIDATE.value:
             place = chunk.item, chunk.group
@@ -94,6 +95,10 @@ class Schedule:
             if not self._waiting[place]:
                 self._release(*place)
         return record.n
+
+    def _commit(self, record: ChunkRecord) -> None:
+        if self.store.commit(record):
+            self.committed += record.n
 
     def give_up(self, chunk: Chunk) -> None:
         """Go on without a chunk that cannot be drawn: what depends on it stays missing."""
@@ -123,7 +128,7 @@ class Schedule:
         progress, chosen = self._open[place]
         kept = progress.take(record)
         for taken in kept:
-            self.store.commit(taken)
+            self._commit(taken)
         if progress.over or progress.stuck:
             self._close(place)
         elif not progress.in_flight and progress.to_draw:
