@@ -39,7 +39,7 @@ def local() -> Generator[None]:
 
 def test_two_actors_draw_the_same_tallies_as_one_chunk_after_the_other(local: None, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = TorchModel(UNet(width=4, classes=4).eval(), bounds=None, classes=4)
+    model = TorchModel(UNet(width=4, classes=4).eval(), bounds=None, classes=4, pad_multiple=8)
     torch.set_num_threads(1)
     with DirectoryStore(tmp_path) as store:
         found = disturbed(model, executor=RayExecutor(workers=2), store=store)

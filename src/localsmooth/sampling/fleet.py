@@ -31,6 +31,11 @@ _FEWEST, _HISTORY = 3, 101  # finished chunks of a stage that make its median
 class WorkerError(LocalsmoothError):
     """Workers cannot be started."""
 
+    @classmethod
+    def of(cls, trouble: Trouble) -> WorkerError:
+        """A worker runs and cannot load the model: the next one could not either."""
+        return cls(f"a worker cannot load the model: {trouble.kind}: {trouble.message}\n{trouble.details}")
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -108,6 +113,11 @@ class FleetSession(Session):
         self._durations: dict[int, deque[float]] = {}
         for _ in range(workers):
             self._workers[crew.start()] = _Worker()
+
+    @property
+    def ready(self) -> int:
+        """How many workers have the model."""
+        return sum(worker.ready for worker in self._workers.values())
 
     def submit(self, task: Task) -> None:
         """Put a task in the queue; it leaves for a worker while results are waited for."""

@@ -221,7 +221,7 @@ class _Processes(Crew):
             return Ready(member)
         if not member.ready:  # the same would happen to the next one
             assert isinstance(said, Trouble)
-            raise WorkerError(f"a worker cannot load the model: {said.kind}: {said.message}\n{said.details}")
+            raise WorkerError.of(said)
         assert isinstance(said, ChunkRecord | Trouble)
         return Done(member, said)
 

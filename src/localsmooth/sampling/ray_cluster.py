@@ -19,7 +19,7 @@ import torch
 from localsmooth.errors import InvalidInputError
 from localsmooth.sampling.engine import ChunkWorker, Task
 from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
-from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready
+from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
 from localsmooth.sampling.processes import pickled, require_workers
 from localsmooth.sampling.record import ChunkRecord
 
@@ -167,16 +167,22 @@ class _Drawer:
     def __init__(self, payload: bytes, threads: int, path: Sequence[str]) -> None:
         sys.path.extend(entry for entry in path if entry not in sys.path)  # where the model's modules are
         torch.set_num_threads(threads)
-        # From the driver of this very run, never from a file.
-        self._worker: ChunkWorker = import_ray().cloudpickle.loads(payload)
+        self._worker: ChunkWorker | None = None
+        self._trouble: Trouble | None = None
+        try:
+            # From the driver of this very run, never from a file.
+            self._worker = import_ray().cloudpickle.loads(payload)
+        except Exception as error:
+            self._trouble = Trouble.of(error)
 
-    def ready(self) -> bool:
-        """Whether the model is here."""
-        return True
+    def ready(self) -> Trouble | None:
+        """What kept the model from being loaded; None if it is here."""
+        return self._trouble
 
     def draw(self, task: Task) -> ChunkRecord | Trouble:
         """Draw a chunk."""
         try:
+            assert self._worker is not None
             return self._worker(task)
         except BaseException as error:  # also SystemExit in a model: the actor lives on
             return Trouble.of(error)
@@ -233,6 +239,8 @@ class _Actors(Crew):
             self._end(actor)
             return Lost(actor, str(error).strip() or type(error).__name__)
         if not actor.ready:
+            if isinstance(said, Trouble):
+                raise WorkerError.of(said)
             actor.ready = True
             return Ready(actor)
         return Done(actor, said)
