@@ -130,7 +130,7 @@ def test_executors_of_the_file_are_changed_by_the_command_line(tmp_path: Path) -
     plain = demo_configurations()["localized"]
     section = {"executor": "processes", "workers": 3, "gpus_per_worker": 1}
     configuration = parse_configuration(plain | {"execution": section})
-    assert with_execution(configuration) is configuration
+    assert with_execution(configuration) == configuration
     more = with_execution(configuration, workers=5).execution
     assert (more.executor, more.workers, more.gpus_per_worker) == ("processes", 5, 1)
     other = with_execution(configuration, executor="threads", workers=2).execution

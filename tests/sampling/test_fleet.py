@@ -202,6 +202,22 @@ def test_a_slow_chunk_goes_to_an_idle_worker_and_the_first_result_wins() -> None
     assert session.collect().chunk.index == 9
 
 
+def test_a_copy_that_fails_says_nothing_while_another_is_in_work() -> None:
+    crew = ByHand()
+    session = FleetSession(crew, 2)
+    session.submit(task(0))
+    session.submit(task(1))
+    crew.events.extend([[Ready(1)], [Ready(2)]])
+    crew.events.append([Done(2, Trouble("ValueError", "a copy"))])  # of the chunk that worker 1 has not come to
+    crew.events.append([Done(1, record(0)), Done(1, record(1))])
+    assert [session.collect().chunk.index for _ in range(2)] == [0, 1]
+    assert crew.sent[:3] == [(1, 0), (1, 1), (2, 1)]
+    session.submit(task(2))
+    crew.events.append([Done(1, Trouble("ValueError", "the only one"))])
+    with pytest.raises(FailedChunkError, match="the only one"):
+        session.collect()
+
+
 def test_waiting_tasks_of_a_dead_worker_go_elsewhere_and_only_the_one_in_work_failed() -> None:
     crew = ByHand()
     session = FleetSession(crew, 1)
