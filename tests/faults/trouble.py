@@ -29,7 +29,10 @@ def undisturbed(plan: SamplingPlan = PLAN) -> ItemTally:
 def disturbed(
     model: Model, *, executor: Executor, store: Store | None = None, plan: SamplingPlan = PLAN, batch_size: int = 4
 ) -> ItemTally:
-    return run(model, plan=plan, layout=LAYOUT, executor=executor, store=store, batch_size=batch_size)
+    # One memory order: a calibration may choose another one each time, and another one rounds otherwise.
+    return run(
+        model, plan=plan, layout=LAYOUT, executor=executor, store=store, batch_size=batch_size, channels_last=False
+    )
 
 
 def executor_named(name: str) -> Executor:
