@@ -66,7 +66,14 @@ from localsmooth.pipeline import Flips, Kind, StopWhenDecided, certify, recertif
 from localsmooth.report import write_report
 from localsmooth.results import load as load_result
 from localsmooth.results import save as save_result
-from localsmooth.sampling import SamplingOptions, SamplingPlan
+from localsmooth.sampling import (
+    ProcessExecutor,
+    RayExecutor,
+    SamplingOptions,
+    SamplingPlan,
+    SerialExecutor,
+    ThreadExecutor,
+)
 
 __version__ = version("localsmooth")
 
@@ -113,17 +120,21 @@ __all__ = [
     "OutputKind",
     "Partition",
     "Problem",
+    "ProcessExecutor",
+    "RayExecutor",
     "ReceptiveFields",
     "RenyiVotes",
     "Rows",
     "SamplingOptions",
     "SamplingPlan",
     "SegCertify",
+    "SerialExecutor",
     "SparseFlips",
     "SparseScores",
     "SparseSmooth",
     "Status",
     "StopWhenDecided",
+    "ThreadExecutor",
     "TorchModel",
     "Uniform",
     "UniformVotes",

@@ -15,10 +15,13 @@ from localsmooth.cli.demo import demo_configurations
 from localsmooth.cli.recertify import parse_budgets
 from localsmooth.cli.summary import print_summary
 from localsmooth.config import parse_configuration
+from localsmooth.config.execution import ExecutionSection, build_executor
 from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.load import with_execution
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import load
+from localsmooth.sampling import ProcessExecutor, SerialExecutor, ThreadExecutor
 
 FUNCTIONS = """
 import numpy as np
@@ -105,6 +108,42 @@ def test_certify_report_recertify(folder: Path) -> None:
     )
     invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "k.nc")
     assert "Up to 2 bounds may fail" in load(folder / "k.nc").attrs["assumptions"]
+
+
+def test_executor_and_log_are_chosen_on_the_command_line(folder: Path) -> None:
+    first = invoke("certify", folder / "run.toml", "--out", folder / "one")
+    second = invoke(
+        *("certify", folder / "run.toml", "--out", folder / "two"),
+        *("--executor", "processes", "--workers", 1, "--log", "json"),
+    )
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert "images/s" in first.stderr
+    events = [json.loads(line) for line in second.stderr.splitlines() if line.startswith("{")]
+    assert [events[0]["event"], events[-1]["event"]] == ["message", "summary"]
+    assert events[-1]["samples"] == 2 * 4 * 320
+    one, two = (load(folder / name / "result.nc") for name in ("one", "two"))
+    assert one["certified"].equals(two["certified"])
+    assert one["votes"].equals(two["votes"])
+
+
+def test_executors_of_the_file_are_changed_by_the_command_line(tmp_path: Path) -> None:
+    plain = demo_configurations()["localized"]
+    section = {"executor": "processes", "workers": 3, "gpus_per_worker": 1}
+    configuration = parse_configuration(plain | {"execution": section})
+    assert with_execution(configuration) == configuration
+    more = with_execution(configuration, workers=5).execution
+    assert (more.executor, more.workers, more.gpus_per_worker) == ("processes", 5, 1)
+    other = with_execution(configuration, executor="threads", workers=2).execution
+    assert (other.executor, other.workers, other.gpus_per_worker) == ("threads", 2, None)
+    executors = {None: type(None), "serial": SerialExecutor, "threads": ThreadExecutor, "processes": ProcessExecutor}
+    for name, kind in executors.items():
+        assert type(build_executor(ExecutionSection(executor=name))) is kind  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="address goes with"):
+        with_execution(configuration, address="auto")
+    with pytest.raises(ConfigurationError, match="workers goes with"):
+        parse_configuration(plain | {"execution": {"workers": 2}})
+    with pytest.raises(ConfigurationError, match=r'execution.executor: "rya" is not valid. Did you mean "ray"'):
+        parse_configuration(plain | {"execution": {"executor": "rya"}})
 
 
 def test_two_results_are_compared_on_one_page(folder: Path) -> None:

@@ -25,6 +25,7 @@ from localsmooth.sampling import (
     Executor,
     FaultyPredictionError,
     MemoryStore,
+    PoisonedChunksError,
     Problem,
     SamplingOptions,
     SamplingPlan,
@@ -185,29 +186,40 @@ def test_out_of_memory_in_the_middle_of_a_chunk_counts_nothing_twice() -> None:
 
 
 def test_out_of_memory_for_a_single_sample_is_an_error() -> None:
-    with pytest.raises(MemoryError):
+    with pytest.raises(
+        PoisonedChunksError, match=r"(?s)4 chunks could not be drawn.* 3 tries\): MemoryError"
+    ) as caught:
         run(Hungry(0, MemoryError()), batch_size=4)
+    assert [poisoned.chunk.key for poisoned in caught.value.chunks] == [(0, group, 0, 0) for group in range(4)]
 
 
 def test_other_errors_of_the_model_are_not_taken_for_lack_of_memory() -> None:
     model = Hungry(0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
-    with pytest.raises(RuntimeError, match="mat1"):
+    with pytest.raises(PoisonedChunksError, match="mat1"):
         run(model, batch_size=4)
-    assert model.calls == 1
+    assert model.calls == 4 * 3, "each group is tried three times, at the full batch size"
 
 
 class Spoilt(ExactModel):
-    """Returns one bad value, in one sample and class or label, at one output."""
+    """Returns a bad value, in one sample and class or label, at one output: once, or from the fourth call on."""
 
-    def __init__(self, value: float, position: tuple[int, int], output: OutputKind, every_class: bool = False) -> None:
+    def __init__(
+        self,
+        value: float,
+        position: tuple[int, int],
+        output: OutputKind,
+        every_class: bool = False,
+        *,
+        once: bool = False,
+    ) -> None:
         super().__init__(output=output)
-        self.value, self.position, self.every_class = value, position, every_class
+        self.value, self.position, self.every_class, self.once = value, position, every_class, once
         self.calls = 0
 
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         outputs = super().__call__(batch).clone()
         self.calls += 1
-        if self.calls == 4:
+        if self.calls == 4 or (self.calls > 4 and not self.once):
             place = (..., slice(None) if self.every_class else 1, *self.position)
             outputs[-1][place if self.output is not OutputKind.LABELS else self.position] = self.value
         return outputs
@@ -224,18 +236,23 @@ class Spoilt(ExactModel):
         (300, OutputKind.LABELS, False),
     ],
 )
-def test_faulty_predictions_stop_the_run_and_are_not_counted(
-    value: float, output: OutputKind, every_class: bool
-) -> None:
+def test_faulty_predictions_are_named_and_not_counted(value: float, output: OutputKind, every_class: bool) -> None:
     store = MemoryStore()
-    with pytest.raises(FaultyPredictionError, match="item 0, output group 0, chunk 0 of the bound stage"):
+    with pytest.raises(PoisonedChunksError, match="item 0, output group 0, chunk 0 of the bound stage") as caught:
         run(Spoilt(value, (2, 3), output, every_class), store=store)
+    assert {chunk.trouble.kind for chunk in caught.value.chunks} == {FaultyPredictionError.__name__}
     assert store.merged(0, 0, Stage.BOUND).n == 0
     assert store.merged(0, 0, Stage.CANDIDATE).n == PLAN.n_candidate
 
 
 def test_faults_at_outputs_of_other_groups_do_not_matter() -> None:
-    assert_same(run(Spoilt(float("nan"), (7, 11), OutputKind.LOGITS)), run())
+    assert_same(run(Spoilt(float("nan"), (7, 11), OutputKind.LOGITS, once=True)), run())
+
+
+def test_a_fault_that_does_not_come_again_costs_nothing_but_time() -> None:
+    model = Spoilt(float("nan"), (2, 3), OutputKind.LOGITS, once=True)
+    assert_same(run(model), run())
+    assert model.calls > 4
 
 
 def test_a_class_that_is_ruled_out_by_an_infinite_score_is_fine() -> None:

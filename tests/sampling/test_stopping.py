@@ -20,10 +20,12 @@ from localsmooth.sampling import (
     Counters,
     DirectoryStore,
     Executor,
-    FaultyPredictionError,
+    FailedChunkError,
     ItemTally,
     MemoryStore,
+    PoisonedChunksError,
     SamplingPlan,
+    SamplingSummary,
     SerialExecutor,
     Session,
     Stage,
@@ -34,6 +36,7 @@ from localsmooth.sampling import (
     Votes,
     describe_run,
 )
+from localsmooth.sampling.executor import Trouble
 from localsmooth.sampling.score_counters import LabelsAndScores, ScorePowers
 from tests.sampling.exact import ExactModel, assert_same, make_item, make_layout, run
 
@@ -225,9 +228,13 @@ def test_progress_ends_at_the_total() -> None:
 
         def message(self, text: str) -> None: ...
 
-    told = Told()
-    stopped(progress=told, executor=Shuffled(3))
+        def finish(self, summary: SamplingSummary) -> None:
+            self.stored = summary.samples
+
+    told, store = Told(), MemoryStore()
+    stopped(progress=told, executor=Shuffled(3), store=store)
     assert told.done == told.total == LAYOUT.outputs.count * (30 + N_BOUND)
+    assert told.stored == sum(kept.n for kept in store.finished().values()) < told.total
 
 
 def test_rule_is_part_of_the_configuration() -> None:
@@ -281,7 +288,7 @@ class _FaultySession(Session):
         chunk = task.chunk
         wrong = chunk.stage == Stage.BOUND.value and chunk.group == self.executor.group
         if wrong and chunk.index >= self.executor.first:
-            raise FaultyPredictionError(f"chunk {chunk.index} is faulty", chunk)
+            raise FailedChunkError(task, Trouble("FaultyPredictionError", f"chunk {chunk.index} is faulty"))
         return self.worker(task)
 
 
@@ -295,7 +302,7 @@ def test_fault_in_a_chunk_drawn_ahead_matters_only_if_it_is_needed(
         assert_equal(stopped(executor=Faulty(group, needed), store=store), expected)
         assert_holds_what_counts(store, expected)
     with DirectoryStore(tmp_path / "short") as store:
-        with pytest.raises(FaultyPredictionError, match=f"^chunk {needed - 1} is faulty$"):
+        with pytest.raises(PoisonedChunksError, match=f"chunk {needed - 1} is faulty"):
             stopped(executor=Faulty(group, needed - 1), store=store)
         # Everything before the fault is kept, and a run without it goes on from there.
         assert store.merged(0, group, Stage.BOUND).n == (needed - 1) * CHUNK
@@ -305,7 +312,7 @@ def test_fault_in_a_chunk_drawn_ahead_matters_only_if_it_is_needed(
 def test_fault_without_a_rule_keeps_what_was_being_drawn(tmp_path: Path) -> None:
     plan = SamplingPlan(30, N_BOUND, seed=11, chunk_size=CHUNK)
     with DirectoryStore(tmp_path) as store:
-        with pytest.raises(FaultyPredictionError, match=r"^chunk \d+ is faulty$"):
+        with pytest.raises(PoisonedChunksError, match=r"chunk \d+ is faulty"):
             run(plan=plan, layout=LAYOUT, executor=Faulty(0, N_BOUND // CHUNK - 1), store=store)
         kept = len(store.finished())
         assert kept > 30 // CHUNK

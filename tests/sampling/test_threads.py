@@ -13,8 +13,8 @@ from localsmooth.layout import grid_layout
 from localsmooth.models import CallableModel, OutputKind, TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import (
-    FaultyPredictionError,
     MemoryStore,
+    PoisonedChunksError,
     SamplingOptions,
     SamplingPlan,
     SerialExecutor,
@@ -86,7 +86,7 @@ def test_what_goes_wrong_in_a_thread_is_raised_and_finished_chunks_stay() -> Non
     store = MemoryStore()
     layout = grid_layout((2, 2), SHAPE, minimum=0.2, maximum=0.8)
     before = torch.get_num_threads()
-    with pytest.raises(FaultyPredictionError):
+    with pytest.raises(PoisonedChunksError, match="FaultyPredictionError"):
         sample(
             exact_model(breaking),
             [torch.zeros(1, *SHAPE)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,16 +24,24 @@ from localsmooth.config.build import (
     build_scores,
     build_settings,
 )
+from localsmooth.config.execution import build_executor
+from localsmooth.config.load import with_execution
 from localsmooth.config.methods import build_method
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.certify import run_certification
-from localsmooth.sampling import OtherPartsMissingError, Part, RichProgress
+from localsmooth.sampling import JsonProgress, OtherPartsMissingError, Part, RichProgress, SamplingProgress
 
 __all__ = ["certify", "run_configuration"]
 
 
 def run_configuration(
-    configuration: Configuration, out: Path, console: Console, *, store: str | None = None, part: Part | None = None
+    configuration: Configuration,
+    out: Path,
+    console: Console,
+    progress: SamplingProgress | None = None,
+    *,
+    store: str | None = None,
+    part: Part | None = None,
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
@@ -49,13 +58,30 @@ def run_configuration(
             name=configuration.name,
             configuration=configuration.model_dump(mode="json"),
             options=build_options(configuration),
-            progress=RichProgress(console),
+            executor=build_executor(configuration.execution),
+            progress=RichProgress(console) if progress is None else progress,
             store=store,
             part=part,
         )
     except KeyboardInterrupt:
         console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
         raise
+
+
+class Log(StrEnum):
+    """How progress is told."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Place(StrEnum):
+    """Where samples are drawn."""
+
+    SERIAL = "serial"
+    THREADS = "threads"
+    PROCESSES = "processes"
+    RAY = "ray"
 
 
 def certify(
@@ -71,6 +97,16 @@ def certify(
         str | None,
         typer.Option("--part", help="Share of the work, such as 1/2, for machines without a disk in common."),
     ] = None,
+    executor: Annotated[
+        Place | None,
+        typer.Option("--executor", help="Where samples are drawn, in place of the file's section [execution]."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", help="Number of threads, processes or actors.")] = None,
+    gpus_per_worker: Annotated[
+        float | None, typer.Option("--gpus-per-worker", help="GPUs for each process or actor, such as 1 or 0.5.")
+    ] = None,
+    address: Annotated[str | None, typer.Option("--address", help='Of a running Ray cluster, or "auto".')] = None,
+    log: Annotated[Log, typer.Option("--log", help="Progress for people, or as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
     console = Console(stderr=True)
@@ -78,13 +114,23 @@ def certify(
     # A model's module is looked for beside the file that names it, as Python does for a script.
     sys.path.insert(0, str(config.resolve().parent))
     if isinstance(configuration, GraphConfiguration):
-        if store is not None or part is not None:
-            raise InvalidInputError("--store, --part", "graphs are sampled in one place", "Leave them out")
+        if any(option is not None for option in (store, part, executor, workers, gpus_per_worker, address)):
+            raise InvalidInputError(
+                "--store, --part, --executor", "graphs are sampled in one process", "Leave these options out"
+            )
         print_graph_summary(run_graph_configuration(configuration, out, console), Console())
     else:
+        configuration = with_execution(
+            configuration,
+            executor=None if executor is None else executor.value,
+            workers=workers,
+            gpus_per_worker=gpus_per_worker,
+            address=address,
+        )
         share = None if part is None else Part.parse(part)
+        told = JsonProgress() if log is Log.JSON else None
         try:
-            result = run_configuration(configuration, out, console, store=store, part=share)
+            result = run_configuration(configuration, out, console, told, store=store, part=share)
         except OtherPartsMissingError as finished:
             console.print(str(finished), markup=False, highlight=False)
             return

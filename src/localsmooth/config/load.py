@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.explain import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.schema import Configuration
@@ -21,6 +22,7 @@ __all__ = [
     "load_graph_certificate",
     "parse_configuration",
     "parse_graph_configuration",
+    "with_execution",
 ]
 
 _LARGEST_FILE = 1 << 20
@@ -87,6 +89,38 @@ def load_configuration(path: Path | str) -> Configuration:
         return parse_configuration(values, path.parent)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}:\n{error}") from None
+
+
+def with_execution(
+    configuration: Configuration,
+    *,
+    executor: str | None = None,
+    workers: int | None = None,
+    gpus_per_worker: float | None = None,
+    address: str | None = None,
+) -> Configuration:
+    """Draw samples elsewhere than the file says: an executor replaces its section, other values change it.
+
+    Parameters
+    ----------
+    configuration
+        As it was read.
+    executor, workers, gpus_per_worker, address
+        As in `ExecutionSection`; None leaves the file's value.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming what does not go together.
+    """
+    values = {"executor": executor, "workers": workers, "gpus_per_worker": gpus_per_worker, "address": address}
+    given = {name: value for name, value in values.items() if value is not None}
+    kept = {} if executor is not None else configuration.execution.model_dump()
+    try:
+        section = ExecutionSection.model_validate(kept | given)
+    except ValidationError as error:
+        raise explain(ExecutionSection, error) from None
+    return configuration.model_copy(update={"execution": section})
 
 
 def load_certificate(path: Path | str) -> CertificateSection:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.known import CityscapesSection, PascalVocSection, SegmentationModelSection
 from localsmooth.config.section import ExistingPath, Section
 
@@ -323,6 +324,8 @@ class Configuration(Section):
     """How samples are drawn."""
     certificate: CertificateSection
     """What is proven from them."""
+    execution: ExecutionSection = Field(default_factory=ExecutionSection)
+    """Where samples are drawn."""
     calibration: AnyData | None = None
     """Items for `localsmooth locality`; none of them may be among those that are certified."""
     locality: LocalitySection | None = None

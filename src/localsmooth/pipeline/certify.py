@@ -45,6 +45,7 @@ from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import (
     DirectoryStore,
+    Executor,
     FileStore,
     ItemTally,
     MemoryStore,
@@ -84,6 +85,7 @@ def certify(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
+    executor: Executor | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,
@@ -135,6 +137,9 @@ def certify(
         What to store as the configuration of the run.
     options
         How to run the model; by default found by a short calibration.
+    executor
+        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`; by default in
+        this process, on every core where the model allows that.
     progress
         Told how far sampling has come; by default a bar where standard error is a terminal.
     store
@@ -157,6 +162,8 @@ def certify(
         If the run directory belongs to another configuration, or something in it is damaged.
     OtherPartsMissingError
         If the part that was asked for is finished, and others are not.
+    PoisonedChunksError
+        If the model fails on some samples every time; after everything else is drawn and stored.
     """
     items = _item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
@@ -182,6 +189,7 @@ def certify(
         units=units,
         configuration=configuration,
         options=options,
+        executor=executor,
         progress=progress,
         store=store,
         part=part,
@@ -203,6 +211,7 @@ def run_certification(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
+    executor: Executor | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,
@@ -211,7 +220,7 @@ def run_certification(
 
     Parameters
     ----------
-    model, items, layout, noise, plan, out, name, units, configuration, options, progress, store, part
+    model, items, layout, noise, plan, out, name, units, configuration, options, executor, progress, store, part
         As in `certify`.
     settings
         What to prove.
@@ -250,7 +259,16 @@ def run_certification(
         if drawn is None:
             with naming_keys(tallied, kept_configuration):
                 tallies = sample(
-                    model, images, layouts, noise, plan, tallied, options=options, progress=told, part=part
+                    model,
+                    images,
+                    layouts,
+                    noise,
+                    plan,
+                    tallied,
+                    options=options,
+                    executor=executor,
+                    progress=told,
+                    part=part,
                 )
             drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
         chunks = tallied.finished().values()

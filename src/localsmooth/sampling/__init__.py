@@ -5,21 +5,26 @@ from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Accumulator, Counter, Counters, CountingScope, LabelCounts, Votes
 from localsmooth.sampling.directory import DirectoryStore, open_store
 from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
-from localsmooth.sampling.executor import Executor, SerialExecutor, Session
+from localsmooth.sampling.executor import Executor, FailedChunkError, SerialExecutor, Session
+from localsmooth.sampling.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.sampling.file_store import FileStore
 from localsmooth.sampling.joining import Joined, join
+from localsmooth.sampling.json_progress import JsonProgress
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.overview import RunOverview, find_runs, survey
 from localsmooth.sampling.part import OtherPartsMissingError, Part
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.predictions import Predictions
+from localsmooth.sampling.processes import ProcessExecutor
 from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
+from localsmooth.sampling.ray_cluster import RayExecutor
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
 from localsmooth.sampling.sample import sample
 from localsmooth.sampling.stopping import StoppingRule
 from localsmooth.sampling.store import MemoryStore, MergedCounts, OtherRunError, Store, StoreError
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import ThreadExecutor, default_executor
+from localsmooth.sampling.usage import SamplingSummary
 
 __all__ = [
     "Accumulator",
@@ -34,10 +39,12 @@ __all__ = [
     "CountingScope",
     "DirectoryStore",
     "Executor",
+    "FailedChunkError",
     "FaultyPredictionError",
     "FileStore",
     "ItemTally",
     "Joined",
+    "JsonProgress",
     "LabelCounts",
     "MemoryStore",
     "MergedCounts",
@@ -45,14 +52,19 @@ __all__ = [
     "OtherPartsMissingError",
     "OtherRunError",
     "Part",
+    "PoisonedChunk",
+    "PoisonedChunksError",
     "Predictions",
     "Problem",
+    "ProcessExecutor",
+    "RayExecutor",
     "RichProgress",
     "RunConfiguration",
     "RunOverview",
     "SamplingOptions",
     "SamplingPlan",
     "SamplingProgress",
+    "SamplingSummary",
     "SerialExecutor",
     "Session",
     "Stage",
@@ -70,6 +82,7 @@ __all__ = [
     "find_runs",
     "join",
     "open_store",
+    "redraw",
     "sample",
     "survey",
 ]

@@ -23,24 +23,13 @@ from localsmooth.sampling.plan import Chunk, Stage
 from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.region import Region
+from localsmooth.sampling.usage import peak_device_memory, peak_memory
 
 __all__ = ["ChunkWorker", "FaultyPredictionError", "Problem", "Task"]
 
 
 class FaultyPredictionError(LocalsmoothError):
-    """The model returned scores that are NaN or infinite, or labels that are no classes.
-
-    Parameters
-    ----------
-    message
-        What happened, and where.
-    chunk
-        The chunk that cannot be counted.
-    """
-
-    def __init__(self, message: str, chunk: Chunk | None = None) -> None:
-        super().__init__(message)
-        self.chunk = chunk
+    """The model returned scores that are NaN or infinite, or labels that are no classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +70,13 @@ class Task:
         Which chunk.
     chosen
         What the candidate stage chose, one row per output of the group; empty in the candidate stage.
+    halvings
+        How often to halve the batch size, where earlier tries may have failed for lack of memory.
     """
 
     chunk: Chunk
     chosen: Mapping[str, np.ndarray] = field(default_factory=dict)
+    halvings: int = 0
 
     @cached_property
     def chosen_digest(self) -> str:
@@ -118,6 +110,7 @@ class ChunkWorker:
         self._limit: int | None = None
         self._prepared: tuple[tuple[int, int], _Prepared] | None = None
         self._buffer: torch.Tensor | None = None
+        self._item: tuple[int, torch.Tensor] | None = None
 
     def __call__(self, task: Task) -> ChunkRecord:
         """Draw and count one chunk.
@@ -135,6 +128,7 @@ class ChunkWorker:
         with torch.inference_mode():
             prepared = self._prepare(task.chunk.item, task.chunk.group)
             size = min(self.batch_size.of(int(np.prod(prepared.shape))), task.chunk.size, self._limit or 2**31)
+            size = max(1, size >> task.halvings)
             while True:
                 try:
                     return self._count(task, prepared, size)
@@ -151,10 +145,19 @@ class ChunkWorker:
         if self._prepared is None or self._prepared[0] != (item, group):
             problem = self.problem
             region = Region.of(problem.layouts[item], group, problem.model.device)
-            crop = region.of_item(problem.items[item].to(problem.model.device))
+            crop = region.of_item(self._on_device(item))
             noise = problem.noise.prepare(crop, region.level_map, problem.model.bounds, problem.model.hidden_value)
             self._prepared = (item, group), _Prepared(region, noise, tuple(crop.shape))
         return self._prepared[1]
+
+    def _on_device(self, item: int) -> torch.Tensor:
+        """An item where the model wants it; it travels once for all of its output groups."""
+        if self._item is None or self._item[0] != item:
+            tensor, device = self.problem.items[item], self.problem.model.device
+            if device.type == "cuda":
+                tensor = tensor.pin_memory().to(device, non_blocking=True)
+            self._item = item, tensor.to(device)
+        return self._item[1]
 
     def _count(self, task: Task, prepared: _Prepared, size: int) -> ChunkRecord:
         started = time.perf_counter()
@@ -179,7 +182,6 @@ class ChunkWorker:
                 f"item {chunk.item}, output group {chunk.group}, chunk {chunk.index} of the {stage.name.lower()} "
                 "stage: the model returned scores that are NaN or infinite, or labels outside its classes. Nothing "
                 "was counted for this chunk; check the model on noisy inputs, or use full precision",
-                chunk,
             )
         counts = {
             f"{name}.{key}": array.cpu().numpy()
@@ -190,6 +192,8 @@ class ChunkWorker:
             "precision": str(self.problem.items[chunk.item].dtype),
             "batch_size": size,
             "seconds": time.perf_counter() - started,
+            "peak_memory": peak_memory(),
+            "peak_device_memory": peak_device_memory(model.device),
         }
         return ChunkRecord(chunk, drawn, counts, task.chosen_digest, provenance)
 

@@ -1,35 +1,112 @@
-"""Where chunks run: in this process here; a pool or a cluster implements the same few methods."""
+"""Where chunks run: in this process here; threads, processes and clusters implement the same few methods."""
 
 from __future__ import annotations
 
+import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
+import torch
+
+from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.sampling.engine import ChunkWorker, Task
 from localsmooth.sampling.record import ChunkRecord
 
-__all__ = ["Executor", "SerialExecutor", "Session"]
+__all__ = ["Executor", "FailedChunkError", "SerialExecutor", "Session", "Trouble", "attempt", "one_thread"]
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What went wrong with a chunk, in words that can travel between processes (an exception may not).
+
+    Parameters
+    ----------
+    kind
+        Name of the exception's class.
+    message
+        Its text.
+    details
+        The traceback, where it was raised.
+    invalid
+        Field, problem and remedy, if it says that an argument cannot be used: then no other chunk will do better.
+    died
+        Whether the process that drew it came to an end.
+    """
+
+    kind: str
+    message: str
+    details: str = ""
+    invalid: tuple[str, str, str] | None = None
+    died: bool = False
+
+    @classmethod
+    def of(cls, error: BaseException) -> Trouble:
+        """Describe an exception."""
+        invalid = (error.field, error.problem, error.remedy) if isinstance(error, InvalidInputError) else None
+        details = "".join(traceback.format_exception(error))
+        return cls(type(error).__name__, str(error), details, invalid)
+
+
+class FailedChunkError(LocalsmoothError):
+    """A chunk could not be drawn.
+
+    Parameters
+    ----------
+    task
+        Which one.
+    trouble
+        Why.
+    """
+
+    def __init__(self, task: Task, trouble: Trouble) -> None:
+        self.task = task
+        self.trouble = trouble
+        super().__init__(f"{trouble.kind}: {trouble.message}")
+
+
+def attempt(worker: ChunkWorker, task: Task) -> ChunkRecord:
+    """Draw a chunk.
+
+    Raises
+    ------
+    FailedChunkError
+        If anything goes wrong with it, from what went wrong.
+    """
+    try:
+        return worker(task)
+    except Exception as error:
+        raise FailedChunkError(task, Trouble.of(error)) from error
 
 
 class Session(ABC):
-    """A worker at work: tasks go in, at most `capacity` at a time, and finished chunks come out in any order."""
+    """Workers at work: tasks go in, at most `capacity` at a time, and finished chunks come out in any order."""
 
     capacity: int
     """How many tasks may be in flight (submitted and not collected)."""
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Take on a task; never more than `capacity` at a time."""
+        """Take on a task; never more than `capacity` at a time, and never one that is in flight."""
 
     @abstractmethod
     def collect(self) -> ChunkRecord:
-        """Wait for one of the tasks in flight and return its chunk; raise what went wrong with it."""
+        """Wait for one of the tasks in flight and return its chunk.
+
+        Raises
+        ------
+        FailedChunkError
+            If it could not be drawn. The task is not in flight any more, and may be submitted again.
+        """
 
 
 class Executor(ABC):
     """A place to work off chunks."""
+
+    local: bool = True
+    """Whether all chunks are drawn on this machine."""
 
     @abstractmethod
     def open(self, worker: ChunkWorker) -> AbstractContextManager[Session]:
@@ -38,6 +115,17 @@ class Executor(ABC):
     def conditions(self) -> AbstractContextManager[None]:
         """A context in which this process runs the model as the workers will, for a calibration."""
         return nullcontext()
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """One core for each forward pass in this process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class SerialExecutor(Executor):
@@ -60,4 +148,4 @@ class _SerialSession(Session):
         self._tasks.append(task)
 
     def collect(self) -> ChunkRecord:
-        return self._worker(self._tasks.popleft())
+        return attempt(self._worker, self._tasks.popleft())

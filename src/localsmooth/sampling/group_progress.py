@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from localsmooth.sampling.engine import FaultyPredictionError
 from localsmooth.sampling.plan import Chunk, SamplingPlan
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.store import MergedCounts
@@ -43,7 +42,7 @@ class GroupProgress:
         self._missing = deque(chunk for chunk in chunks if chunk.index not in finished)
         self._to_draw = deque(self._missing)
         self._early: dict[int, ChunkRecord] = {}
-        self._faults: dict[int, FaultyPredictionError] = {}
+        self._lost: dict[int, Chunk] = {}
         self._n = merged.n
         self._votes = merged.counts["votes.votes"].astype(np.int64) if merged.n else np.zeros(1, dtype=np.int64)
         self.in_flight = 0
@@ -51,8 +50,8 @@ class GroupProgress:
 
     @property
     def to_draw(self) -> bool:
-        """Whether another chunk could be drawn; none is of use after one that cannot be counted."""
-        return bool(self._to_draw) and not self._faults
+        """Whether another chunk could be drawn; none is drawn behind one that cannot be had."""
+        return bool(self._to_draw) and not self._lost
 
     @property
     def over(self) -> bool:
@@ -60,19 +59,29 @@ class GroupProgress:
         return self.decided or not self._missing
 
     @property
+    def stuck(self) -> bool:
+        """Whether the next chunk to take cannot be had, so that the group cannot come to an end."""
+        return not self.over and self._missing[0].index in self._lost
+
+    @property
+    def lost(self) -> list[Chunk]:
+        """Chunks that could not be drawn."""
+        return list(self._lost.values())
+
+    @property
     def skipped(self) -> int:
         """Samples that are not needed; 0 before the decision."""
         return sum(chunk.size for chunk in self._missing) if self.decided else 0
-
-    @property
-    def fault(self) -> FaultyPredictionError | None:
-        """Why the next chunk that is needed cannot be counted; None while that does not matter."""
-        return None if self.over else self._faults.get(self._missing[0].index)
 
     def draw(self) -> Chunk:
         """The next chunk to draw."""
         self.in_flight += 1
         return self._to_draw.popleft()
+
+    def lose(self, chunk: Chunk) -> None:
+        """A chunk that was to be drawn cannot be had; without it the group may still be decided by those before."""
+        self.in_flight -= 1
+        self._lost[chunk.index] = chunk
 
     def take(self, record: ChunkRecord) -> list[ChunkRecord]:
         """Take a drawn chunk; returns those that count and can be kept now, in order."""
@@ -87,11 +96,6 @@ class GroupProgress:
             self._votes = self._votes + taken.counts["votes.votes"]
             self.decided = self._decide()
         return kept
-
-    def give_up(self, chunk: Chunk, error: FaultyPredictionError) -> None:
-        """Take note that a drawn chunk cannot be counted: a fault only once all chunks before it do not suffice."""
-        self.in_flight -= 1
-        self._faults[chunk.index] = error
 
     def _decide(self) -> bool:
         # Where a file was deleted by hand, what the store holds is no prefix: the gap is filled before the rule looks.

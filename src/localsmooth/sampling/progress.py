@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from localsmooth.sampling.usage import SamplingSummary
+
 __all__ = ["NoProgress", "RichProgress", "SamplingProgress", "default_progress"]
 
 
@@ -35,6 +37,10 @@ class SamplingProgress(Protocol):
         """Something a user should know, such as what the calibration chose."""
         ...
 
+    def finish(self, summary: SamplingSummary) -> None:
+        """All that could be drawn was drawn, and this is what it took."""
+        ...
+
 
 class NoProgress:
     """Says nothing."""
@@ -53,6 +59,9 @@ class NoProgress:
         """Do nothing."""
 
     def message(self, text: str) -> None:
+        """Do nothing."""
+
+    def finish(self, summary: SamplingSummary) -> None:
         """Do nothing."""
 
 
@@ -107,6 +116,10 @@ class RichProgress:
     def message(self, text: str) -> None:
         """Print a line above the bar."""
         self._console.print(text, highlight=False, markup=False)
+
+    def finish(self, summary: SamplingSummary) -> None:
+        """Print what it took."""
+        self.message(str(summary))
 
 
 def default_progress() -> SamplingProgress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from threading import Lock, local
 
@@ -14,7 +14,7 @@ import torch
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import Model
 from localsmooth.sampling.engine import ChunkWorker, Task
-from localsmooth.sampling.executor import Executor, SerialExecutor, Session
+from localsmooth.sampling.executor import Executor, SerialExecutor, Session, attempt, one_thread
 from localsmooth.sampling.record import ChunkRecord
 
 __all__ = ["ThreadExecutor", "default_executor"]
@@ -42,15 +42,9 @@ class ThreadExecutor(Executor):
         if self.workers < 1:
             raise InvalidInputError("workers", f"got {self.workers}", "Pass at least 1")
 
-    @contextmanager
-    def conditions(self) -> Generator[None]:
+    def conditions(self) -> AbstractContextManager[None]:
         """One core for each forward pass."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+        return one_thread()
 
     @contextmanager
     def open(self, worker: ChunkWorker) -> Generator[Session]:
@@ -88,7 +82,7 @@ class _ThreadSession(Session):
             with self._copying:
                 own = replace(problem, model=problem.model.replica())
             self._own.worker = ChunkWorker(own, self._worker.batch_size)
-        return self._own.worker(task)
+        return attempt(self._own.worker, task)
 
 
 def default_executor(model: Model) -> Executor:

@@ -1,0 +1,56 @@
+"""The section that says where chunks are drawn, and what it makes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from localsmooth.config.section import Section
+from localsmooth.sampling import Executor, ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
+
+__all__ = ["ExecutionSection", "ExecutorName", "build_executor"]
+
+ExecutorName = Literal["serial", "threads", "processes", "ray"]
+
+
+class ExecutionSection(Section):
+    """Where chunks are drawn; nothing here changes the samples."""
+
+    executor: ExecutorName | None = None
+    """Where chunks are drawn; by default in threads on a CPU where the model allows that, one by one elsewhere."""
+    workers: int | None = Field(default=None, ge=1)
+    """Number of threads, processes or actors; by default as many as there are cores, or GPUs, for."""
+    gpus_per_worker: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """GPUs for each process or actor, possibly a fraction; by default one if the model is on a GPU."""
+    address: str | None = None
+    """Address of a running Ray cluster, or "auto"; by default Ray is started on this machine."""
+
+    @model_validator(mode="after")
+    def _fitting(self) -> ExecutionSection:
+        if self.address is not None and self.executor != "ray":
+            raise ValueError('address goes with executor = "ray" only')
+        if self.gpus_per_worker is not None and self.executor not in ("processes", "ray"):
+            raise ValueError('gpus_per_worker goes with executor = "processes" or "ray" only')
+        if self.workers is not None and self.executor in (None, "serial"):
+            raise ValueError('workers goes with executor = "threads", "processes" or "ray" only')
+        return self
+
+
+def build_executor(section: ExecutionSection) -> Executor | None:
+    """Make the executor; None for the one that suits the model.
+
+    Raises
+    ------
+    InvalidInputError
+        If Ray is asked for and not installed.
+    """
+    if section.executor == "serial":
+        return SerialExecutor()
+    if section.executor == "threads":
+        return ThreadExecutor(section.workers)
+    if section.executor == "processes":
+        return ProcessExecutor(section.workers, gpus_per_worker=section.gpus_per_worker)
+    if section.executor == "ray":
+        return RayExecutor(section.address, workers=section.workers, gpus_per_worker=section.gpus_per_worker)
+    return None

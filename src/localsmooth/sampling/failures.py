@@ -1,0 +1,205 @@
+"""Chunks that cannot be drawn: tried again a few times, then put aside with their input, and reported at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from localsmooth.errors import InvalidInputError, LocalsmoothError
+from localsmooth.noise import Randomness
+from localsmooth.sampling.engine import Problem, Task
+from localsmooth.sampling.executor import FailedChunkError, Trouble
+from localsmooth.sampling.plan import Chunk, Stage
+from localsmooth.sampling.region import Region
+from localsmooth.sampling.store import ChunkKey, Store, StoreError
+
+__all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "redraw"]
+
+_TRIES = 3
+_LARGEST_INPUT = 1 << 26  # bytes of noisy inputs that are kept for one chunk
+_MOST_INPUTS = 16
+_MOST_SHOWN = 20
+_HOPELESS = 16  # poisoned chunks, from several places, before any chunk succeeds
+
+
+@dataclass(frozen=True)
+class PoisonedChunk:
+    """A chunk that failed every time it was tried.
+
+    Parameters
+    ----------
+    chunk
+        Which one; with the run's seed it determines the samples.
+    seed
+        The run's seed.
+    trouble
+        What went wrong the last time.
+    tries
+        How often it was tried.
+    array
+        Name of the array in the store that holds its noisy inputs; empty if they are too large to be kept.
+    """
+
+    chunk: Chunk
+    seed: int
+    trouble: Trouble
+    tries: int
+    array: str = ""
+
+    def __str__(self) -> str:
+        """One line for a user."""
+        chunk = self.chunk
+        where = (
+            f"item {chunk.item}, output group {chunk.group}, chunk {chunk.index} of the "
+            f"{Stage(chunk.stage).name.lower()} stage ({chunk.size} samples, seed {self.seed}, {self.tries} tries)"
+        )
+        inputs = f"its noisy inputs are array {self.array!r} of the store" if self.array else "redraw its inputs"
+        return f"{where}: {self.trouble.kind}: {self.trouble.message} [{inputs}]"
+
+
+class PoisonedChunksError(LocalsmoothError):
+    """Some chunks failed every time they were tried.
+
+    Parameters
+    ----------
+    chunks
+        All of them.
+    stopped
+        Whether the others were not tried, since nothing had succeeded.
+    """
+
+    def __init__(self, chunks: Sequence[PoisonedChunk], *, stopped: bool = False) -> None:
+        self.chunks = tuple(chunks)
+        count = (
+            f"{len(chunks)} chunk{'s' if len(chunks) > 1 else ''} could not be drawn, and nothing of them is counted"
+        )
+        rest = "No chunk could, so the others were not tried" if stopped else "All others are finished and stored"
+        shown = "\n".join(f"  {chunk}" for chunk in chunks[:_MOST_SHOWN])
+        more = f"\n  and {len(chunks) - _MOST_SHOWN} more" if len(chunks) > _MOST_SHOWN else ""
+        super().__init__(
+            f"{count}. {rest}; started again, the run tries only what is missing. Look at the model with these inputs "
+            f"(`redraw` in localsmooth.sampling draws them anew):\n{shown}{more}"
+        )
+
+
+def redraw(problem: Problem, chunk: Chunk) -> torch.Tensor:
+    """Draw the noisy inputs of a chunk as the model saw them, to find out what it makes of them.
+
+    Parameters
+    ----------
+    problem
+        Of the run, with its seed.
+    chunk
+        Which chunk.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape (samples, *channels, *window), on the model's device.
+
+    Raises
+    ------
+    InvalidInputError
+        If the problem has no such chunk.
+    """
+    if not (0 <= chunk.item < len(problem.items) and 0 <= chunk.group < problem.layouts[chunk.item].outputs.count):
+        raise InvalidInputError("chunk", f"the problem has none like {chunk.key}", "Pass one of the run's chunks")
+    model, item = problem.model, problem.items[chunk.item]
+    region = Region.of(problem.layouts[chunk.item], chunk.group)
+    crop = region.of_item(item.to(model.device)).contiguous()
+    noise = problem.noise.prepare(crop, region.level_map, model.bounds, model.hidden_value)
+    samples = torch.empty((chunk.size, *crop.shape), dtype=item.dtype, device=model.device)
+    noise.draw(samples, Randomness(problem.seed, chunk.key, model.device))
+    return samples
+
+
+class Failures:
+    """What became of the chunks that failed.
+
+    Parameters
+    ----------
+    problem
+        What is drawn.
+    store
+        Where noisy inputs of poisoned chunks are kept.
+    """
+
+    def __init__(self, problem: Problem, store: Store) -> None:
+        self._problem = problem
+        self._store = store
+        self._tries: Counter[ChunkKey] = Counter()
+        self._poisoned: dict[ChunkKey, PoisonedChunk] = {}
+
+    def try_again(self, failure: FailedChunkError) -> Task | None:
+        """Note a failure; returns the task to try, or None if that was the last time.
+
+        Raises
+        ------
+        InvalidInputError
+            If that is what went wrong: an argument is at fault, and not the chunk.
+        """
+        trouble, task = failure.trouble, failure.task
+        if trouble.invalid is not None:
+            raise InvalidInputError(*trouble.invalid) from failure
+        self._tries[task.chunk.key] += 1
+        if self._tries[task.chunk.key] >= _TRIES:
+            return None
+        # A process that dies again may have been ended for lack of memory: the last try needs less.
+        last = self._tries[task.chunk.key] == _TRIES - 1
+        return replace(task, halvings=2 if last and trouble.died else task.halvings)
+
+    def put_aside(self, failure: FailedChunkError) -> PoisonedChunk:
+        """Give a chunk up, and keep its noisy inputs."""
+        chunk = failure.task.chunk
+        poisoned = PoisonedChunk(
+            chunk, self._problem.seed, failure.trouble, max(1, self._tries[chunk.key]), self._keep_inputs(chunk)
+        )
+        self._poisoned[chunk.key] = poisoned
+        return poisoned
+
+    def forget(self, chunks: Sequence[Chunk]) -> None:
+        """Some chunks turned out not to be needed."""
+        for chunk in chunks:
+            self._poisoned.pop(chunk.key, None)
+
+    def stop_if_hopeless(self) -> None:
+        """Stop where nothing has succeeded yet and chunks of several places fail.
+
+        Raises
+        ------
+        PoisonedChunksError
+            Naming them.
+        """
+        layouts = self._problem.layouts
+        places = {key[:2] for key in self._poisoned}
+        widespread = len(places) >= min(4, sum(layout.outputs.count for layout in layouts))
+        if len(self._poisoned) >= _HOPELESS and widespread and len({p[0] for p in places}) >= min(2, len(layouts)):
+            raise PoisonedChunksError(list(self._poisoned.values()), stopped=True)
+
+    def raise_at_the_end(self) -> None:
+        """Report what was put aside, if anything was.
+
+        Raises
+        ------
+        PoisonedChunksError
+            Naming every chunk.
+        """
+        if self._poisoned:
+            raise PoisonedChunksError([self._poisoned[key] for key in sorted(self._poisoned)])
+
+    def _keep_inputs(self, chunk: Chunk) -> str:
+        item, layout = self._problem.items[chunk.item], self._problem.layouts[chunk.item]
+        crop = Region.of(layout, chunk.group).of_item(item)
+        size = chunk.size * int(np.prod(crop.shape)) * item.element_size()
+        if size > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:
+            return ""
+        name = "poisoned-item{:06d}-group{:05d}-stage{}-chunk{:06d}".format(*chunk.key)
+        try:
+            self._store.put_array(name, redraw(self._problem, chunk).cpu().numpy())
+        except (StoreError, RuntimeError, MemoryError):  # a full disk or a broken device: the report comes first
+            return ""
+        return name

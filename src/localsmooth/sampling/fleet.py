@@ -1,0 +1,244 @@
+"""Keep workers elsewhere busy: hand out tasks, replace workers that die, give slow chunks to a second worker.
+
+What a worker is (a process, an actor on another machine) and how one talks to it is a `Crew`'s business.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from localsmooth.errors import LocalsmoothError
+from localsmooth.sampling.engine import Task
+from localsmooth.sampling.executor import FailedChunkError, Session, Trouble
+from localsmooth.sampling.record import ChunkRecord
+from localsmooth.sampling.store import ChunkKey
+
+__all__ = ["Crew", "Done", "Event", "FleetSession", "Lost", "Ready", "WorkerError"]
+
+_DEPTH = 2  # tasks that a worker holds: one in work and one at hand, so that it never waits for the store
+_MOST_BAD_STARTS = 3  # workers that may fail to start, one after the other
+_SLOW = 3.0  # times the median: a chunk that takes longer is given to a second worker, if one has nothing to do
+_SHORTEST_DELAY = 2.0  # seconds before a chunk can be called slow
+_PATIENCE = 1.0  # seconds between two looks for slow chunks
+_FEWEST, _HISTORY = 3, 101  # finished chunks of a stage that make its median
+
+
+class WorkerError(LocalsmoothError):
+    """Workers cannot be started."""
+
+    @classmethod
+    def of(cls, trouble: Trouble) -> WorkerError:
+        """A worker runs and cannot load the model: the next one could not either."""
+        return cls(f"a worker cannot load the model: {trouble.kind}: {trouble.message}\n{trouble.details}")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A worker has received the model and waits for tasks."""
+
+    worker: Hashable
+
+
+@dataclass(frozen=True)
+class Done:
+    """A worker has finished the first of its tasks, well or not."""
+
+    worker: Hashable
+    outcome: ChunkRecord | Trouble
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A worker is no more; nothing else is heard of it."""
+
+    worker: Hashable
+    reason: str
+
+
+Event = Ready | Done | Lost
+
+
+class Crew(ABC):
+    """A number of workers that each do one task after the other, in the order in which they are sent."""
+
+    @abstractmethod
+    def start(self) -> Hashable:
+        """Start one more worker, without waiting for it."""
+
+    @abstractmethod
+    def send(self, worker: Hashable, task: Task) -> None:
+        """Give a task to a worker that is ready; if it has died, `wait` says so."""
+
+    @abstractmethod
+    def wait(self, seconds: float | None) -> Sequence[Event]:
+        """What happened since the last call; waits for something to happen, at most so long."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    """What is known of a worker."""
+
+    ready: bool = False
+    tasks: deque[Task] = field(default_factory=deque[Task])  # the first is in work
+    since: float = 0.0  # when the first was begun
+
+
+class FleetSession(Session):
+    """Hands tasks to a crew; a chunk that was given to two workers comes out once.
+
+    Parameters
+    ----------
+    crew
+        The workers, none of them started.
+    workers
+        How many to keep.
+    clock
+        Seconds. Decides nothing but when a chunk counts as slow.
+    """
+
+    def __init__(self, crew: Crew, workers: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.capacity = _DEPTH * workers
+        self._crew = crew
+        self._clock = clock
+        self._queue: deque[Task] = deque()
+        self._out: deque[ChunkRecord | FailedChunkError] = deque()
+        self._workers: dict[Hashable, _Worker] = {}
+        self._open: set[ChunkKey] = set()  # in flight, in any number of copies
+        self._bad_starts = 0
+        self._durations: dict[int, deque[float]] = {}
+        for _ in range(workers):
+            self._workers[crew.start()] = _Worker()
+
+    @property
+    def ready(self) -> int:
+        """How many workers have the model."""
+        return sum(worker.ready for worker in self._workers.values())
+
+    def submit(self, task: Task) -> None:
+        """Put a task in the queue; it leaves for a worker while results are waited for."""
+        self._open.add(task.chunk.key)
+        self._queue.append(task)
+
+    def collect(self) -> ChunkRecord:
+        """Wait for a chunk.
+
+        Raises
+        ------
+        FailedChunkError
+            If it could not be drawn, or the worker died while drawing it.
+        WorkerError
+            If workers die before they are ready.
+        """
+        self._hand_out()
+        wait = 0.0  # what has happened comes first: a second copy is made only for a worker that has nothing to do
+        while not self._out:
+            for event in self._crew.wait(wait):
+                self._take(event)
+            if self._out:
+                break
+            self._hand_out()
+            self._double()
+            # Somebody has nothing to do while others work: look again, in case they are slow.
+            idle = any(worker.ready and not worker.tasks for worker in self._workers.values())
+            wait = _PATIENCE if idle else None
+        result = self._out.popleft()
+        if isinstance(result, FailedChunkError):
+            raise result
+        return result
+
+    def _take(self, event: Event) -> None:
+        worker = self._workers.get(event.worker)
+        if worker is None:
+            return
+        if isinstance(event, Ready):
+            worker.ready = True
+            self._bad_starts = 0
+        elif isinstance(event, Done):
+            self._finish(worker, event.outcome)
+        else:
+            del self._workers[event.worker]
+            self._replace(worker, event.reason)
+
+    def _finish(self, worker: _Worker, outcome: ChunkRecord | Trouble) -> None:
+        now = self._clock()
+        task, elapsed = worker.tasks.popleft(), now - worker.since
+        worker.since = now
+        if isinstance(outcome, Trouble):
+            self._fail(task, outcome)
+        elif task.chunk.key in self._open:  # else another copy was faster
+            self._durations.setdefault(task.chunk.stage, deque(maxlen=_HISTORY)).append(elapsed / task.chunk.size)
+            self._open.discard(task.chunk.key)
+            self._out.append(outcome)
+
+    def _fail(self, task: Task, trouble: Trouble) -> None:
+        key = task.chunk.key
+        if key in self._open and key not in self._held():  # else another copy may still succeed
+            self._open.discard(key)
+            self._out.append(FailedChunkError(task, trouble))
+
+    def _replace(self, worker: _Worker, reason: str) -> None:
+        if not worker.ready:
+            self._bad_starts += 1
+            if self._bad_starts >= _MOST_BAD_STARTS:
+                raise WorkerError(f"{self._bad_starts} workers in a row could not be started. The last one: {reason}")
+        self._workers[self._crew.start()] = _Worker()
+        if worker.tasks:  # the first was in work, the others waited
+            self._fail(worker.tasks.popleft(), Trouble("WorkerDied", reason, died=True))
+        held = self._held()
+        self._queue.extendleft(
+            task for task in reversed(worker.tasks) if task.chunk.key in self._open and task.chunk.key not in held
+        )
+
+    def _held(self) -> set[ChunkKey]:
+        """Chunks that some worker has."""
+        return {task.chunk.key for worker in self._workers.values() for task in worker.tasks}
+
+    def _hand_out(self) -> None:
+        """Every worker gets one task before any gets two."""
+        while self._queue:
+            free = [(len(w.tasks), name) for name, w in self._workers.items() if w.ready and len(w.tasks) < _DEPTH]
+            if not free:
+                return
+            fewest = min(count for count, _ in free)
+            self._give(next(name for count, name in free if count == fewest), self._queue.popleft())
+
+    def _give(self, name: Hashable, task: Task) -> None:
+        worker = self._workers[name]
+        if not worker.tasks:
+            worker.since = self._clock()
+        worker.tasks.append(task)
+        self._crew.send(name, task)
+
+    def _double(self) -> None:
+        """Give workers that have nothing to do what others do not come to, or are slow with."""
+        if self._queue:
+            return
+        for name, worker in self._workers.items():
+            if worker.ready and not worker.tasks and (task := self._worth_doubling()) is not None:
+                self._give(name, task)
+
+    def _worth_doubling(self) -> Task | None:
+        held = [task.chunk.key for worker in self._workers.values() for task in worker.tasks]
+        single = {key for key in held if held.count(key) == 1} & self._open
+        for worker in self._workers.values():
+            for task in list(worker.tasks)[1:]:
+                if task.chunk.key in single:
+                    return task
+        slow = [worker for worker in self._workers.values() if worker.tasks and self._is_slow(worker)]
+        for worker in sorted(slow, key=lambda worker: worker.since):
+            if worker.tasks[0].chunk.key in single:
+                return worker.tasks[0]
+        return None
+
+    def _is_slow(self, worker: _Worker) -> bool:
+        chunk = worker.tasks[0].chunk
+        durations = self._durations.get(chunk.stage)
+        if durations is None or len(durations) < _FEWEST:
+            return False
+        usual = median(durations) * chunk.size
+        return self._clock() - worker.since > max(_SLOW * usual, _SHORTEST_DELAY)

@@ -1,0 +1,260 @@
+"""Chunks side by side in processes of this machine, each with a core or with GPUs of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+import torch
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.sampling.engine import ChunkWorker, Task
+from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
+from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
+from localsmooth.sampling.process_worker import HELLO, READY, work
+from localsmooth.sampling.record import ChunkRecord
+
+__all__ = ["ProcessExecutor", "pickled", "require_workers"]
+
+_GRACE = 5.0  # seconds for a process that was killed to be gone
+
+
+class ProcessExecutor(Executor):
+    """Several chunks at once, each in a process of its own.
+
+    For machines with several GPUs, and for models that cannot be run in threads. The model is sent to every worker
+    once, so it must be possible to pickle it; a script that uses this needs Python's usual guard,
+    `if __name__ == "__main__":`, since each worker imports it.
+
+    Parameters
+    ----------
+    workers
+        Number of processes; by default one for every core or, with GPUs, as many as the GPUs suffice for.
+    gpus_per_worker
+        GPUs for each worker, which sees no others; a fraction such as 0.5 lets workers share one. By default one if
+        the model is on a GPU, none otherwise. The model must be on the first GPU ("cuda" or "cuda:0").
+    clock
+        Seconds, for telling which chunks are slow.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no worker, or the number of GPUs is negative or not finite.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        gpus_per_worker: float | int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        require_workers(workers, gpus_per_worker)
+        self.workers = workers
+        self.gpus_per_worker = gpus_per_worker
+        self._clock = clock
+
+    def conditions(self) -> AbstractContextManager[None]:
+        """One core for each forward pass, as the workers have it."""
+        return nullcontext() if self.gpus_per_worker else one_thread()
+
+    @contextmanager
+    def open(self, worker: ChunkWorker) -> Generator[Session]:
+        """Start the processes; leaving ends them at once."""
+        device = worker.problem.model.device
+        gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)
+        if gpus and device.type == "cuda" and device.index:
+            raise InvalidInputError(
+                "model", f"it is on {device}, and each worker sees its own GPUs only", 'Put it on "cuda"'
+            )
+        places = _visible_gpus(gpus) if gpus else []
+        most = _most(places, gpus) if gpus else torch.get_num_threads()
+        workers = most if self.workers is None else self.workers
+        if gpus and workers > most:
+            raise InvalidInputError(
+                "workers",
+                f"{workers} workers with {gpus:g} GPUs each, and there are {len(places)} GPUs",
+                f"Ask for at most {most}",
+            )
+        environments = [
+            {"CUDA_VISIBLE_DEVICES": ",".join(_share(places, gpus, number))} if gpus else {}
+            for number in range(workers)
+        ]
+        threads = torch.get_num_threads() if gpus else 1
+        crew = _Processes(pickled(worker), environments, threads)
+        try:
+            yield FleetSession(crew, workers, self._clock)
+        finally:
+            crew.close()
+
+
+def require_workers(workers: int | None, gpus_per_worker: float | int | None) -> None:
+    """Refuse numbers of workers and GPUs that make no sense.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the number.
+    """
+    if workers is not None and workers < 1:
+        raise InvalidInputError("workers", f"got {workers}", "Pass at least 1")
+    if gpus_per_worker is not None and not 0 <= gpus_per_worker < math.inf:
+        raise InvalidInputError("gpus_per_worker", f"got {gpus_per_worker}", "Pass 0, a fraction or a number of GPUs")
+
+
+def pickled(worker: ChunkWorker, dumps: Callable[[ChunkWorker], bytes] = pickle.dumps) -> bytes:
+    """Bytes of a worker, to be sent to another process.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model, or something else of the problem, cannot be pickled.
+    """
+    try:
+        return dumps(worker)
+    except Exception as error:
+        raise InvalidInputError(
+            "model",
+            f"it cannot be sent to another process ({type(error).__name__}: {error})",
+            "Define its classes and functions at the top of a module, without lambdas, or use threads",
+        ) from error
+
+
+def _visible_gpus(gpus: float) -> list[str]:
+    """The names under which this process sees its GPUs."""
+    count = torch.cuda.device_count()
+    named = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    found = named[:count] if len(named) >= count else [str(number) for number in range(count)]
+    if len(found) < gpus:
+        raise InvalidInputError(
+            "gpus_per_worker", f"{gpus:g} GPUs for a worker, and there are {len(found)}", "Ask for fewer, or for 0"
+        )
+    return found
+
+
+def _most(places: Sequence[str], gpus: float) -> int:
+    """How many workers the GPUs suffice for."""
+    return len(places) // math.ceil(gpus) if gpus >= 1 else len(places) * math.floor(1 / gpus)
+
+
+def _share(places: Sequence[str], gpus: float, worker: int) -> Sequence[str]:
+    """The GPUs of one worker: a block of its own, or one that it shares."""
+    if gpus >= 1:
+        size = math.ceil(gpus)
+        return places[worker * size : (worker + 1) * size]
+    return [places[worker // math.floor(1 / gpus) % len(places)]]
+
+
+@dataclass(eq=False)
+class _Member:
+    """One process; compared by identity."""
+
+    process: SpawnProcess
+    connection: Connection[Any, Any]
+    place: int
+    ready: bool = False
+
+
+class _Processes(Crew):
+    """Spawned processes, each at the other end of a pipe."""
+
+    def __init__(self, payload: bytes, environments: Sequence[Mapping[str, str]], threads: int) -> None:
+        self._payload = payload
+        self._environments = environments
+        self._threads = threads
+        self._context = multiprocessing.get_context("spawn")
+        self._members: dict[Connection[Any, Any], _Member] = {}
+
+    def start(self) -> Hashable:
+        taken = {member.place for member in self._members.values()}
+        place = next(number for number in range(len(self._environments)) if number not in taken)
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(
+            target=work,
+            args=(theirs, self._environments[place], self._threads),
+            name=f"localsmooth-{place}",
+            daemon=True,
+        )
+        with _deaf_children():
+            process.start()
+        theirs.close()
+        member = _Member(process, ours, place)
+        self._members[ours] = member
+        return member
+
+    def send(self, worker: Hashable, task: Task) -> None:
+        assert isinstance(worker, _Member)
+        with contextlib.suppress(OSError):  # it is dead, and `wait` will say so
+            worker.connection.send(task)
+
+    def wait(self, seconds: float | None) -> Sequence[Event]:
+        events: list[Event] = []
+        for connection in multiprocessing.connection.wait(list(self._members), seconds):
+            assert isinstance(connection, Connection)
+            event = self._hear(self._members[connection])
+            if event is not None:
+                events.append(event)
+        return events
+
+    def _hear(self, member: _Member) -> Event | None:
+        try:
+            said = member.connection.recv()
+            if said == HELLO:
+                member.connection.send_bytes(self._payload)
+                return None
+        except (EOFError, OSError):
+            return self._lose(member)
+        if said == READY:
+            member.ready = True
+            return Ready(member)
+        if not member.ready:  # the same would happen to the next one
+            assert isinstance(said, Trouble)
+            raise WorkerError.of(said)
+        assert isinstance(said, ChunkRecord | Trouble)
+        return Done(member, said)
+
+    def _lose(self, member: _Member) -> Lost:
+        del self._members[member.connection]
+        member.connection.close()
+        member.process.join(_GRACE)
+        code = member.process.exitcode
+        if code is None:
+            member.process.kill()
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
+        hint = ", as the system does to processes for lack of memory" if code == -signal.SIGKILL else ""
+        return Lost(member, f"process {member.process.pid} ended with {how}{hint}")
+
+    def close(self) -> None:
+        """End all processes; what they are at is lost."""
+        members = list(self._members.values())
+        self._members.clear()
+        for member in members:
+            member.process.kill()
+        for member in members:
+            member.process.join(_GRACE)
+            member.connection.close()
+
+
+@contextmanager
+def _deaf_children() -> Generator[None]:
+    """Processes started here do not hear an interrupt before they have set themselves up to ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

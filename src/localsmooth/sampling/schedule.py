@@ -1,0 +1,175 @@
+"""Which chunks of a plan are missing, and which of them can be drawn now."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+
+import numpy as np
+
+from localsmooth.sampling.engine import Problem, Task
+from localsmooth.sampling.group_progress import GroupProgress
+from localsmooth.sampling.part import Part
+from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
+from localsmooth.sampling.record import ChunkRecord
+from localsmooth.sampling.store import Store, StoreError
+from localsmooth.sampling.tally import choose, require_choice
+
+__all__ = ["Schedule"]
+
+
+class Schedule:
+    """Which chunks are missing, and which of them can be drawn now: a bound chunk waits for its candidates.
+
+    Parameters
+    ----------
+    problem
+        What is drawn.
+    plan
+        How much of it.
+    store
+        Where finished chunks are kept.
+    part
+        Which output groups are drawn; all by default.
+
+    Raises
+    ------
+    StoreError
+        If the store holds chunks that do not belong to the plan.
+    """
+
+    def __init__(self, problem: Problem, plan: SamplingPlan, store: Store, part: Part | None = None) -> None:
+        self._problem = problem
+        self._plan = plan
+        self.store = store
+        self._finished = store.finished()
+        groups = [(i, g) for i, layout in enumerate(problem.layouts) for g in range(layout.outputs.count)]
+        present = {
+            chunk.key: chunk.size
+            for item, group in groups
+            for stage in Stage
+            for chunk in plan.chunks(item, group, stage)
+        }
+        for key, kept in self._finished.items():
+            if kept.n != kept.size or present.get(key) != kept.size:
+                raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")
+        self._drawn: Counter[tuple[int, int]] = Counter()
+        self._voted: dict[tuple[int, int], set[str]] = {}
+        for key, kept in self._finished.items():
+            self._drawn[key[:2]] += kept.n
+            if key[2] == Stage.BOUND.value:
+                self._voted.setdefault(key[:2], set()).add(kept.chosen)
+        own = [place for number, place in enumerate(groups) if part is None or part.holds(number)]
+        self.total = len(own) * (plan.n_candidate + plan.n_bound)
+        self.missing = sum(self._missing(*place) for place in own)
+        self.elsewhere = sum(self._missing(*place) for place in groups) - self.missing
+        self.not_needed: list[Chunk] = []  # chunks that were given up, and that nothing depends on any more
+        self.committed = 0  # samples stored since the start
+        self._stuck: set[tuple[int, int]] = set()
+        self._groups = deque(own)
+        self._candidates: deque[Chunk] = deque()
+        self._ready: deque[Task] = deque()
+        self._waiting: dict[tuple[int, int], int] = {}
+        self._open: dict[tuple[int, int], tuple[GroupProgress, Mapping[str, np.ndarray]]] = {}
+
+    def next(self) -> Task | None:
+        """A task that can start now; None if there is none before something in flight is done, or none at all."""
+        while not self._ready and not self._candidates and self._groups:
+            self._enter(*self._groups.popleft())
+        if self._ready:
+            return self._ready.popleft()
+        if self._candidates:
+            return Task(self._candidates.popleft())
+        # Nothing else is left to do: draw ahead where it is open whether the samples will count.
+        ahead = [(progress, chosen) for progress, chosen in self._open.values() if progress.to_draw]
+        if not ahead:
+            return None
+        progress, chosen = min(ahead, key=lambda entry: entry[0].in_flight)
+        return Task(progress.draw(), chosen)
+
+    def done(self, record: ChunkRecord) -> int:
+        """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
+        if self._plan.stop is not None and record.chunk.stage == Stage.BOUND.value:
+            return self._done_with_rule(record)
+        self._commit(record)
+        chunk = record.chunk
+        if chunk.stage == Stage.CANDIDATE.value:
+            place = chunk.item, chunk.group
+            self._waiting[place] -= 1
+            if not self._waiting[place]:
+                self._release(*place)
+        return record.n
+
+    def _commit(self, record: ChunkRecord) -> None:
+        if self.store.commit(record):
+            self.committed += record.n
+
+    def give_up(self, chunk: Chunk) -> None:
+        """Go on without a chunk that cannot be drawn: what depends on it stays missing."""
+        place = chunk.item, chunk.group
+        if self._plan.stop is None or chunk.stage == Stage.CANDIDATE.value:
+            return
+        if place not in self._open:
+            if place not in self._stuck:
+                self.not_needed.append(chunk)  # drawn ahead, in vain
+            return
+        progress, _ = self._open[place]
+        progress.lose(chunk)
+        if progress.stuck:
+            self._close(place)
+
+    def _close(self, place: tuple[int, int]) -> None:
+        progress, _ = self._open.pop(place)
+        if progress.over:
+            self.not_needed.extend(progress.lost)
+        else:
+            self._stuck.add(place)
+
+    def _done_with_rule(self, record: ChunkRecord) -> int:
+        place = record.chunk.item, record.chunk.group
+        if place not in self._open:
+            return 0  # drawn ahead, in vain
+        progress, chosen = self._open[place]
+        kept = progress.take(record)
+        for taken in kept:
+            self._commit(taken)
+        if progress.over or progress.stuck:
+            self._close(place)
+        elif not progress.in_flight and progress.to_draw:
+            self._ready.append(Task(progress.draw(), chosen))
+        return sum(taken.n for taken in kept) + progress.skipped
+
+    def _missing(self, item: int, group: int) -> int:
+        """Samples of an output group that are neither there nor known to be superfluous."""
+        missing = self._plan.n_candidate + self._plan.n_bound - self._drawn[item, group]
+        if self._plan.stop is None or (item, group) not in self._voted:
+            return missing
+        return missing - self._progress(item, group).skipped
+
+    def _progress(self, item: int, group: int) -> GroupProgress:
+        chunks = list(self._plan.chunks(item, group, Stage.BOUND))
+        finished = frozenset(chunk.index for chunk in chunks if chunk.key in self._finished)
+        return GroupProgress(self._plan, chunks, finished, self.store.merged(item, group, Stage.BOUND))
+
+    def _absent(self, item: int, group: int, stage: Stage) -> list[Chunk]:
+        return [c for c in self._plan.chunks(item, group, stage) if c.key not in self._finished]
+
+    def _enter(self, item: int, group: int) -> None:
+        absent = self._absent(item, group, Stage.CANDIDATE)
+        self._waiting[item, group] = len(absent)
+        self._candidates.extend(absent)
+        if not absent:
+            self._release(item, group)
+
+    def _release(self, item: int, group: int) -> None:
+        """The candidate stage of a group is complete: let its bound stage go on from what it chose."""
+        del self._waiting[item, group]
+        merged = self.store.merged(item, group, Stage.CANDIDATE)
+        chosen = choose(self._problem.counters, merged)
+        for voted in self._voted.get((item, group), ()):
+            require_choice(item, group, chosen, voted)
+        if self._plan.stop is None:
+            self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
+        elif not (progress := self._progress(item, group)).over:
+            self._open[item, group] = progress, chosen
+            self._ready.append(Task(progress.draw(), chosen))
