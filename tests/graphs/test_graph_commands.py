@@ -15,7 +15,7 @@ from localsmooth.results import load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"
 SMALLER = {
-    "clusters = 5": 'clusters = 3\nevaluate = "validation"',
+    "clusters = 5": 'clusters = 4\nevaluate = "validation"',
     "epochs = 300": "epochs = 20",
     "n_candidate = 500": "n_candidate = 20",
     "n_bound = 2000": "n_bound = 150\nchunk_size = 50",

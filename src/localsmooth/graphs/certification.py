@@ -20,6 +20,7 @@ from localsmooth.certificates import ScoreCertificate
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.classifier import NodeClassifier
 from localsmooth.graphs.counters import SCORE_BINS
+from localsmooth.graphs.drawing import node_positions
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.result import graph_result
 from localsmooth.graphs.sampler import sample_nodes
@@ -108,7 +109,8 @@ def certify_graph(
     with ExitStack() as stack:
         store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         tally = sample_nodes(classifier, graph, layout, plan, store, batch_size=batch_size, progress=progress)
-        sampled = SampledGraph(graph, layout, chosen, tally, classifier.depth)
+        places = node_positions(graph.adjacency, layout.inputs.labels.astype(np.int64))
+        sampled = SampledGraph(graph, layout, chosen, tally, places, classifier.depth)
         kept = json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
         chunks = store.finished().values()
         record = RunRecord(

@@ -12,6 +12,7 @@ from localsmooth.graphs.graph import shape_of
 __all__ = ["node_positions"]
 
 _GAP = 1.12
+_LARGE = 500
 
 
 def node_positions(
@@ -51,7 +52,9 @@ def _centres(radii: Float[np.ndarray, "clusters"]) -> Float[np.ndarray, "cluster
 def _disc(adjacency: sp.csr_array, seed: int) -> Float[np.ndarray, "nodes 2"]:
     """Draw one cluster in the unit disc; its nodes spread evenly from the centre outwards."""
     size = shape_of(adjacency)[0]
-    drawn = nx.spring_layout(nx.from_scipy_sparse_array(adjacency), iterations=40, seed=seed)
+    # Rounds take a second each where a cluster is large; what is near what shows after few of them.
+    rounds = 40 if size < _LARGE else 15
+    drawn = nx.spring_layout(nx.from_scipy_sparse_array(adjacency), iterations=rounds, seed=seed)
     points = np.array([drawn[node] for node in range(size)]).reshape(size, 2)
     points = points - points.mean(axis=0)
     distance, angle = np.hypot(*points.T), np.arctan2(points[:, 1], points[:, 0])

@@ -13,7 +13,6 @@ from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
 from localsmooth.collective import Curve, Problem, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.certify import bounded_nodes
-from localsmooth.graphs.drawing import node_positions
 from localsmooth.graphs.graph import UNLABELED
 from localsmooth.graphs.reach import broken_nodes, robust_alone
 from localsmooth.graphs.receptive import receptive_fields, strictly_local
@@ -186,7 +185,7 @@ def _joint(
         falls,
         alone,
         np.stack([rows, columns], axis=1)[rows < columns],
-        node_positions(graph.adjacency, sampled.layout.inputs.labels.astype(np.int64)),
+        sampled.places,
     )
     return joint, _Curves(joint, list(places), places)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from localsmooth.graphs.counters import SCORE_BINS, node_counters
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
@@ -35,14 +35,17 @@ class SampledGraph:
         The nodes that are certified.
     tally
         Votes and scores of all nodes.
+    places
+        Where each node is drawn.
     depth
         Hops over which the base classifier sees; None where it is not known.
     """
 
     graph: AttributedGraph
     layout: Layout
-    nodes: Int[np.ndarray, "nodes"]
+    nodes: Int[np.ndarray, "certified"]
     tally: ItemTally
+    places: Float[np.ndarray, "nodes 2"]
     depth: int | None = None
 
 
@@ -62,6 +65,7 @@ def save_graph(sampled: SampledGraph, store: Store) -> None:
     store.put_array("graph-labels", graph.labels)
     store.put_array("graph-nodes", sampled.nodes.astype(np.int64))
     store.put_array("graph-depth", np.array([-1 if sampled.depth is None else sampled.depth], dtype=np.int64))
+    store.put_array("graph-places", sampled.places)
     store.put_array("layout0-outputs", layout.outputs.labels)
     store.put_array("layout0-inputs", layout.inputs.labels)
     store.put_array("layout0-levels", layout.levels)
@@ -96,4 +100,5 @@ def load_graph(record: RunRecord, store: DirectoryStore) -> SampledGraph:
     plan = SamplingPlan(**json.loads(json.dumps(content["plan"])))
     bins = SCORE_BINS if record.scores is None else record.scores.grid
     tally = collect_tallies(store, [layout], node_counters(bins), plan=plan)[0]
-    return SampledGraph(graph, layout, store.get_array("graph-nodes"), tally, None if depth < 0 else depth)
+    nodes, places = store.get_array("graph-nodes"), store.get_array("graph-places")
+    return SampledGraph(graph, layout, nodes, tally, places, None if depth < 0 else depth)
