@@ -62,7 +62,7 @@ def test_dominance_is_a_strict_order(several: list[OperatingPoint]) -> None:
 
 def test_what_cannot_be_compared() -> None:
     with pytest.raises(InvalidInputError, match="quality"):
-        point(float("nan"), 1, 1)
+        point(float("nan"), 1.0, 1.0)
     with pytest.raises(InvalidInputError, match="lp"):
-        point(1, float("nan"), 1)
-    assert front([point(1, 1, 1)], "naive") == []
+        point(1.0, float("nan"), 1.0)
+    assert front([point(1.0, 1.0, 1.0)], "naive") == []
