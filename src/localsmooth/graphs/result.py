@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Int
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
+from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, certified_radius
 from localsmooth.collective import Curve, Problem, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.certify import bounded_nodes
@@ -247,9 +247,10 @@ def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, .
         "cluster has. Edges are not changed.",
         "Every pair of budgets (ε⁺, ε⁻) rests on the same confidence bounds as the curves.",
     ]
-    if len({type(certificate).__mro__[1] for certificate in settings.certificates}) > 1:
+    kinds = [isinstance(certificate, ScoreCertificate) for certificate in settings.certificates]
+    if len(set(kinds)) > 1:
         sentences.append("Votes and scores share α; each node is smoothed as its certificate says.")
-    if any(certificate.name.endswith("scores") for certificate in settings.certificates):
+    if any(kinds):
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if settings.strictly_local:
         sentences.append(f"The classifier sees {sampled.depth} hops: attributes farther away cannot matter.")
