@@ -84,7 +84,7 @@ def damage_values(values: Any, generator: random.Random) -> Any:
         elif keys:
             key = generator.choice(keys)
             old = container[key]
-            if isinstance(old, int | float) and generator.random() < 0.5:
+            if isinstance(old, int | float) and abs(old) < 1e300 and generator.random() < 0.5:
                 container[key] = generator.choice((-old, old + 1, old * 1e9, old / 3, str(old), [old]))
             else:
                 container[key] = copy.deepcopy(generator.choice(_STRANGE))

@@ -92,15 +92,24 @@ def problem_from(entry: Any) -> Problem:
     caps = entry.get("caps")
     if caps is not None:
         threat = threat & Caps(caps)
-    integer = np.asarray(entry.get("integer", False))
+    integer = _any_array("integer", entry.get("integer", False))
     if integer.shape != () or integer.dtype.kind not in "bui":
         raise InvalidInputError("integer", "is not one truth value", "give true or false")
     if bool(integer):
         threat = threat & Integer()
     targets = entry.get("targets")
-    group = np.asarray(entry["group"])
+    group = _any_array("group", entry["group"])
     group = group.astype(np.int64) if group.size == 0 else group
-    return Problem(entry["weights"], entry["eta"], group, threat, None if targets is None else np.asarray(targets))
+    return Problem(
+        entry["weights"], entry["eta"], group, threat, None if targets is None else _any_array("targets", targets)
+    )
+
+
+def _any_array(field: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError(field, "is not a rectangular array", "give a list of numbers") from error
 
 
 def _array(field: str, value: Any) -> np.ndarray:
