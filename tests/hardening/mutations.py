@@ -75,9 +75,9 @@ def damage_values(values: Any, generator: random.Random) -> Any:
         if action == 0 and keys:
             del container[generator.choice(keys)]
         elif action == 1 and isinstance(container, dict):
-            container[generator.choice(("", "extra", *map(str, keys)))] = generator.choice(_STRANGE)
+            container[generator.choice(("", "extra", *map(str, keys)))] = copy.deepcopy(generator.choice(_STRANGE))
         elif action == 2 and isinstance(container, list):
-            container.append(generator.choice((*_STRANGE, *container)))
+            container.append(copy.deepcopy(generator.choice((*_STRANGE, *container))))
         elif action == 3 and len(keys) > 1:
             first, second = generator.sample(keys, 2)
             container[first], container[second] = container[second], container[first]
