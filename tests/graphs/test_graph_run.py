@@ -69,7 +69,8 @@ def test_self_labels_leave_known_labels_and_validation_alone(digits):
 
 
 PLAN = SamplingPlan(30, 300, seed=3, chunk_size=100)
-SETTINGS = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds={**COLLECTIVE_BOUNDS, "exact": Exact(time_limit=5.0)})
+SETTINGS = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds={**COLLECTIVE_BOUNDS, "exact": Exact(time_limit=3.0)})
+QUICK = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=COLLECTIVE_BOUNDS)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +147,7 @@ def test_bounds_are_ordered_and_plans_break_what_they_say(parts, run):
 
 def test_certifying_again_needs_neither_data_nor_model(run, tmp_path):
     folder, result = run
-    again = recertify_graph(folder, SETTINGS)
+    again = recertify_graph(folder, QUICK)
     same_but_exact(again, result)
     stricter = recertify_graph(folder, GraphSettings(0.001, [0], [0, 1], bounds={"naive": Naive()}))
     assert stricter["certified"].sel(bound="naive")[0, 0, 0] <= result["certified"].sel(bound="naive")[0, 0, 0]
@@ -176,9 +177,9 @@ def test_interrupted_sampling_goes_on(parts, run, tmp_path):
                 raise StoppedError
 
     with pytest.raises(StoppedError):
-        certify_graph(*parts, plan=PLAN, settings=SETTINGS, out=tmp_path, progress=Progress())
+        certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path, progress=Progress())
     assert not (tmp_path / "result.nc").exists()
-    resumed = certify_graph(*parts, plan=PLAN, settings=SETTINGS, out=tmp_path)
+    resumed = certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path)
     same_but_exact(resumed, run[1])
 
 
