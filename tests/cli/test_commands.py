@@ -21,7 +21,7 @@ from localsmooth.config.load import with_execution
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import load
-from localsmooth.sampling import ProcessExecutor, SerialExecutor, ThreadExecutor
+from localsmooth.sampling import ProcessExecutor, SerialExecutor, StoreError, ThreadExecutor
 
 FUNCTIONS = """
 import numpy as np
@@ -181,6 +181,21 @@ def test_chunks_can_live_elsewhere(folder: Path) -> None:
     assert list((folder / "elsewhere" / "chunks").rglob("*.tally"))
     assert "100.0%" in invoke("runs", address).output
     assert invoke("recertify", folder / "run", "--alpha", "0.2").exit_code == 0
+
+
+def test_a_directory_of_another_run_is_refused_before_sampling(folder: Path) -> None:
+    assert invoke("certify", folder / "run.toml", "--out", folder / "run").exit_code == 0
+    elsewhere = folder / "elsewhere"
+    with pytest.raises(StoreError, match="holds a run already"):
+        invoke("certify", folder / "run.toml", "--out", folder / "run", "--store", f"file://{elsewhere}")
+    assert not (elsewhere / "manifest.json").exists()
+    (folder / "other.toml").write_text(CONFIG.replace("n_bound = 300", "n_bound = 400"))
+    assert (
+        invoke("certify", folder / "other.toml", "--out", folder / "two", "--store", f"file://{elsewhere}").exit_code
+        == 0
+    )
+    with pytest.raises(StoreError, match=r"plan\.n_bound"):
+        invoke("certify", folder / "other.toml", "--out", folder / "run", "--store", f"file://{elsewhere}")
 
 
 def test_a_folder_without_runs_is_named(folder: Path) -> None:

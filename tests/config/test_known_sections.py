@@ -16,7 +16,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from localsmooth.config import parse_configuration
-from localsmooth.config.build import build_items, build_model
+from localsmooth.config.build import build_items
+from localsmooth.config.build_model import build_model
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.segmentation import segmentation_network

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localsmooth.config.build import _callable_model  # pyright: ignore[reportPrivateUsage]
+from localsmooth.config.build_model import _callable_model  # pyright: ignore[reportPrivateUsage]
 from localsmooth.config.schema import CallableModelSection
 
 FILE = """

@@ -35,7 +35,7 @@ from localsmooth.graphs.npz import load_npz
 from localsmooth.pipeline import recertify
 from localsmooth.pipeline import record as run_record
 from localsmooth.results import load
-from localsmooth.sampling import DirectoryStore, survey
+from localsmooth.sampling import DirectoryStore, RunConfiguration, survey
 from tests.hardening.mutations import damage_bytes, damage_values
 
 Attempt = Callable[[random.Random], object]
@@ -88,6 +88,8 @@ def test_configurations(rounds: int, seconds: float, first_seed: int) -> None:
 def test_configuration_files(rounds: int, seconds: float, first_seed: int, tmp_path: Path) -> None:
     text = resources.files("localsmooth.scenes").joinpath("demo.toml").read_bytes()
     path = tmp_path / "run.toml"
+    path.write_bytes(text)
+    load_configuration(path)
 
     def attempt(generator: random.Random) -> None:
         path.write_bytes(damage_bytes(text, generator))
@@ -123,6 +125,8 @@ def test_problem_files(suffix: str, rounds: int, seconds: float, first_seed: int
         buffer = io.BytesIO()
         np.savez(buffer, **{name: np.array(value) for name, value in PROBLEM.items() if name != "caps"})
         data = buffer.getvalue()
+    path.write_bytes(data)
+    read_problems(path)
 
     def attempt(generator: random.Random) -> None:
         path.write_bytes(damage_bytes(data, generator))
@@ -209,6 +213,8 @@ def test_sealed_records(rounds: int, seconds: float, first_seed: int, finished: 
     path = folder / "certification.json"
     content = json.loads(path.read_bytes())
     del content["sha256"]
+    assert run_record._digest(content) == json.loads(path.read_bytes())["sha256"]  # pyright: ignore[reportPrivateUsage]
+    recertify(folder)
 
     def attempt(generator: random.Random) -> None:
         damaged = damage_values(content, generator)
@@ -228,10 +234,9 @@ def test_sealed_manifests(rounds: int, seconds: float, first_seed: int, finished
     shutil.copytree(finished, folder)
     path = folder / "manifest.json"
     content = json.loads(path.read_bytes())
+    assert RunConfiguration(content["configuration"]).sha256 == content["sha256"]
 
     def attempt(generator: random.Random) -> None:
-        from localsmooth.sampling import RunConfiguration
-
         damaged = damage_values(content, generator)
         try:
             if isinstance(damaged.get("configuration"), dict):

@@ -17,13 +17,13 @@ from localsmooth.config import Configuration, GraphConfiguration, load_any_confi
 from localsmooth.config.build import (
     build_items,
     build_layout,
-    build_model,
     build_noise,
     build_options,
     build_plan,
     build_scores,
     build_settings,
 )
+from localsmooth.config.build_model import build_model
 from localsmooth.config.execution import build_executor
 from localsmooth.config.load import with_execution
 from localsmooth.config.methods import build_method

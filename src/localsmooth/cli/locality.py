@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from localsmooth.config import Configuration, ConfigurationError, load_configuration
-from localsmooth.config.build import build_calibration, build_layout, build_model, build_noise
+from localsmooth.config.build import build_calibration, build_layout, build_noise
+from localsmooth.config.build_model import build_model
 from localsmooth.config.schema import SparseFlipsSection
 from localsmooth.layout import Grid, Layout
 from localsmooth.locality import measure_joint, measure_locality, propose, write_levels

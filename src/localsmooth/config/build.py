@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import torch
-from safetensors.torch import load_file
-from torch import nn
 
 from localsmooth.bounds import (
     SCORE_BOUNDS,
@@ -42,22 +32,17 @@ from localsmooth.config.certificate import (
     WeightedBonferroniSection,
 )
 from localsmooth.config.explain import ConfigurationError
-from localsmooth.config.known import CityscapesSection, PascalVocSection, SegmentationModelSection
+from localsmooth.config.known import CityscapesSection, PascalVocSection
 from localsmooth.config.schema import (
     AnyData,
     AnyNoise,
     ArraysSection,
     BernoulliSection,
-    CallableModelSection,
     Configuration,
-    DigitScenesModelSection,
     DigitScenesSection,
     GaussianSection,
     ImageFilesSection,
-    OnnxModelSection,
-    SamplingSection,
     SparseFlipsSection,
-    TorchModelSection,
     UniformSection,
 )
 from localsmooth.datasets import (
@@ -80,8 +65,6 @@ from localsmooth.layout import (
     linear_in_variance,
 )
 from localsmooth.locality import LevelsFile, item_digest, read_levels, require_unseen
-from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
-from localsmooth.models.segmentation import segmentation_network
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
@@ -89,173 +72,23 @@ from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.stopping import StopWhenDecided
 from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 from localsmooth.sampling import SamplingOptions, SamplingPlan
-from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split, load_unet
+from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split
 
 __all__ = [
     "build_calibration",
     "build_items",
     "build_layout",
-    "build_model",
     "build_noise",
     "build_options",
     "build_plan",
     "build_rule",
     "build_scores",
     "build_settings",
-    "import_attribute",
-    "load_weights",
 ]
 
 _METRICS = {"chebyshev": chebyshev, "euclidean": euclidean}
 _INTERPOLATIONS = {"linear": linear, "variance": linear_in_variance}
 _REACHES = {"grid": farthest_of_grid, "cell": farthest_of_each_cell}
-_PRECISIONS = {"float32": None, "float16": torch.float16, "bfloat16": torch.bfloat16}
-_OUTPUTS = {"logits": OutputKind.LOGITS, "probabilities": OutputKind.PROBABILITIES, "labels": OutputKind.LABELS}
-
-
-def import_attribute(key: str, reference: str) -> Callable[..., Any]:
-    """Import `package.module:attribute`, which runs the module's code: models are code.
-
-    Raises
-    ------
-    ConfigurationError
-        Naming `key` if there is no such module or attribute.
-    """
-    module_name, _, attribute = reference.partition(":")
-    if not (module_name and attribute):
-        raise ConfigurationError(f'{key}: "{reference}" does not have the form package.module:function.')
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"{key}: {error}. Install it, or run where Python can import it.") from None
-    except AttributeError:
-        raise ConfigurationError(f'{key}: module {module_name} has no "{attribute}".') from None
-    if not callable(found):
-        raise ConfigurationError(f"{key}: {reference} cannot be called.")
-    return found
-
-
-def load_weights(module: nn.Module, path: Path) -> None:
-    """Load weights into a module, without unpickling anything else.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file does not hold weights of this module.
-    """
-    try:
-        if path.suffix == ".safetensors":
-            state = load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        module.load_state_dict(state)
-    except Exception as error:
-        raise ConfigurationError(f"model.checkpoint: {path} does not hold weights of this module: {error}") from error
-
-
-def _normalise(
-    section: TorchModelSection | OnnxModelSection | SegmentationModelSection,
-) -> tuple[list[float], list[float]] | None:
-    if section.mean is None and section.std is None:
-        return None
-    if section.mean is None or section.std is None or len(section.mean) != len(section.std):
-        raise ConfigurationError("model.mean, model.std: give both, with one number per channel.")
-    return section.mean, section.std
-
-
-def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model:
-    module = import_attribute("model.factory", section.factory)
-    if not isinstance(module, nn.Module):
-        module = module()
-    if not isinstance(module, nn.Module):
-        raise ConfigurationError(f"model.factory: {section.factory} returned {type(module).__name__}, no torch module.")
-    if section.checkpoint is not None:
-        load_weights(module, section.checkpoint)
-    return TorchModel(
-        module.eval(),
-        bounds=section.bounds,
-        classes=section.classes,
-        output=_OUTPUTS[section.output],
-        normalise=_normalise(section),
-        pad_multiple=section.pad_multiple,
-        threshold=section.threshold,
-        device=section.device,
-        precision=_PRECISIONS[sampling.precision],
-        compile=sampling.compile,
-    )
-
-
-def _segmentation_model(section: SegmentationModelSection, sampling: SamplingSection) -> Model:
-    module = segmentation_network(
-        section.architecture, encoder=section.encoder, classes=section.classes, channels=section.channels
-    )
-    load_weights(module, section.checkpoint)
-    return TorchModel(
-        module,
-        bounds=section.bounds,
-        classes=section.classes,
-        normalise=_normalise(section),
-        pad_multiple=section.pad_multiple,
-        device=section.device,
-        precision=_PRECISIONS[sampling.precision],
-        compile=sampling.compile,
-    )
-
-
-def build_model(configuration: Configuration) -> Model:
-    """Make the base classifier; this imports and runs the user's own model code.
-
-    Raises
-    ------
-    ConfigurationError
-        Naming the key at fault.
-    """
-    section, sampling = configuration.model, configuration.sampling
-    if isinstance(section, TorchModelSection):
-        return _torch_model(section, sampling)
-    if isinstance(section, SegmentationModelSection):
-        return _segmentation_model(section, sampling)
-    if isinstance(section, DigitScenesModelSection):
-        return TorchModel(
-            load_unet(),
-            bounds=(0.0, 1.0),
-            classes=len(CLASS_NAMES),
-            precision=_PRECISIONS[sampling.precision],
-            compile=sampling.compile,
-        )
-    if sampling.precision != "float32" or sampling.compile:
-        warnings.warn("sampling.precision and sampling.compile apply to torch models only", stacklevel=2)
-    if isinstance(section, OnnxModelSection):
-        return OnnxModel(
-            section.path,
-            bounds=section.bounds,
-            classes=section.classes,
-            output=_OUTPUTS[section.output],
-            normalise=_normalise(section),
-            pad_multiple=section.pad_multiple,
-            threshold=section.threshold,
-        )
-    return _callable_model(section)
-
-
-def _callable_model(section: CallableModelSection) -> Model:
-    function = import_attribute("model.function", section.function)
-    return CallableModel(
-        function,
-        name=f"{section.function} {_module_source(function)}",
-        bounds=section.bounds,
-        classes=section.classes,
-        output=_OUTPUTS[section.output],
-    )
-
-
-def _module_source(function: Callable[..., Any]) -> str:
-    """The file in which a function is defined, so that what it calls there counts too; empty if there is none."""
-    module = inspect.getmodule(function) or inspect.getmodule(type(function))
-    try:
-        return "" if module is None else inspect.getsource(module)
-    except (OSError, TypeError):
-        return ""
 
 
 def build_items(configuration: Configuration) -> ItemSet:

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Int
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import nn
 
 from localsmooth.bounds import SCORE_BOUNDS, Simultaneous
 from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.collective import Bound, Exact
-from localsmooth.config.build import build_rule, import_attribute, load_weights
+from localsmooth.config.build import build_rule
+from localsmooth.config.build_model import build_module
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.graph import (
     AppnpSection,
@@ -150,14 +150,7 @@ def _train(network: GraphNetwork, section: AppnpSection | GcnSection, data: Grap
 
 
 def _module(section: GraphModuleSection, classes: int) -> NodeClassifier:
-    module = import_attribute("model.factory", section.factory)
-    if not isinstance(module, nn.Module):
-        module = module()
-    if not isinstance(module, nn.Module):
-        raise ConfigurationError(f"model.factory: {section.factory} returned {type(module).__name__}, no torch module.")
-    if section.checkpoint is not None:
-        load_weights(module, section.checkpoint)
-    return EdgeIndexClassifier(module.eval(), classes, section.depth)
+    return EdgeIndexClassifier(build_module(section.factory, section.checkpoint), classes, section.depth)
 
 
 def build_graph_plan(configuration: GraphConfiguration) -> SamplingPlan:

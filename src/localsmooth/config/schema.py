@@ -276,6 +276,12 @@ class SamplingSection(Section):
     score_grid: int | None = Field(default=None, ge=2, le=4096)
     """Grid steps in [0, 1] to which scores are rounded down: by default 1024 for moments, 128 for a histogram."""
 
+    @model_validator(mode="after")
+    def _settings_are_used(self) -> SamplingSection:
+        if self.stop_for != "all-budgets" and not self.stop_early:
+            raise ValueError("stop_for has no effect without stop_early = true")
+        return self
+
 
 class LocalitySection(Section):
     """How `localsmooth locality` measures what noise in one cell does to the predictions of another."""

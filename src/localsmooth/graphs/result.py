@@ -27,7 +27,6 @@ from localsmooth.results import (
     CertifiedCurve,
     ItemResult,
     JointResult,
-    RunInfo,
     attach_joint,
     build_dataset,
 )
@@ -74,22 +73,11 @@ def graph_result(sampled: SampledGraph, settings: GraphSettings, record: RunReco
         masks[ACCURACY] = alive & (base.prediction == truth)
     joint, curves = _joint(sampled, certified, settings, masks)
     by_deletions = len(settings.deletions) > 1 or len(settings.additions) == 1
-    run = RunInfo(
+    run = record.run_info(
         budgets=tuple(map(float, settings.deletions if by_deletions else settings.additions)),
         norm="l0",
-        units=record.units,
         alpha=settings.alpha,
-        n_candidate=record.n_candidate,
-        n_bound=record.n_bound,
-        class_names=tuple(record.class_names),
         bound_names=tuple(settings.bounds),
-        method=record.method,
-        configuration=record.configuration,
-        seconds=record.seconds,
-        batch_size=record.batch_size,
-        device=record.device,
-        precision=record.precision,
-        versions=record.versions,
         assumptions=_assumptions(sampled, settings),
         threat=_words(settings, by_deletions),
         proven=settings.simultaneous.simultaneous,

@@ -12,7 +12,7 @@ from localsmooth.pipeline.item import SampledItem, certify_item
 from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.results import RunInfo, Saving, build_dataset
+from localsmooth.results import Saving, build_dataset
 
 __all__ = ["assemble"]
 
@@ -44,23 +44,11 @@ def assemble(
         for item in items:
             method.require(item.layout, noise)
     saving = _saving(items, record)
-    run = RunInfo(
+    run = record.run_info(
         budgets=settings.budgets,
         norm=f"l{noise.norm}",
-        units=record.units,
         alpha=settings.alpha,
-        n_candidate=record.n_candidate,
-        n_bound=record.n_bound,
-        class_names=tuple(record.class_names),
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
-        method=record.method,
-        configuration=record.configuration,
-        seconds=record.seconds,
-        batch_size=record.batch_size,
-        device=record.device,
-        precision=record.precision,
-        versions=record.versions,
-        input_bounds=record.input_bounds,
         assumptions=_assumptions(record, settings, saving, method),
         threat=settings.threat.words(noise),
         proven=settings.simultaneous.simultaneous,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 
 from localsmooth.bounds import (
@@ -28,12 +27,13 @@ from localsmooth.bounds import (
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.collective import Bound
-from localsmooth.datasets import Item, ItemSet
+from localsmooth.datasets import ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
-from localsmooth.models import Model, check_item, check_model
+from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
+from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.keeping import naming_keys, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
@@ -165,7 +165,7 @@ def certify(
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
     """
-    items = _item_set(images, labels, class_names, ignore_label)
+    items = item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
     settings = CertificationSettings(
         _number("alpha", alpha),
@@ -239,9 +239,9 @@ def run_certification(
         options = replace(options, counters=scores.counters())
     if part is not None and method is not None:
         raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
-    layouts = _layouts(model, items, layout)
+    layouts = layouts_of(model, items, layout)
     items.require_labels_within(model.classes, [made.outputs.shape for made in layouts])
-    names = _class_names(items, model.classes)
+    names = class_names_of(items, model.classes)
     for made in layouts:
         noise.validate(made.levels)
         if method is not None:
@@ -253,6 +253,8 @@ def run_certification(
     with ExitStack() as stack:
         kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         tallied = kept if store is None else stack.enter_context(open_store(store))
+        if isinstance(kept, FileStore) and isinstance(tallied, FileStore):
+            kept.require_belongs_to(tallied)
         told = default_progress() if progress is None else progress
         images = [item.image for item in items]
         drawn = method and method.draw(model, images, layouts, noise, plan, tallied, settings, options, told)
@@ -336,85 +338,6 @@ def _plain(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
         raise InvalidInputError("configuration", f"it is not plain JSON ({error})", "Pass JSON values") from None
 
 
-def _item_set(
-    images: ItemSet | Sequence[np.ndarray] | np.ndarray,
-    labels: Sequence[np.ndarray] | np.ndarray | None,
-    class_names: Sequence[str] | None,
-    ignore_label: int | None,
-) -> ItemSet:
-    if isinstance(images, ItemSet):
-        if labels is not None or class_names is not None or ignore_label is not None:
-            raise InvalidInputError(
-                "labels",
-                "an ItemSet has labels, class names and an ignored label of its own",
-                "Pass them to the ItemSet",
-            )
-        return images
-    if labels is not None and len(labels) != len(images):
-        raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
-    made: list[Item] = []
-    for index in range(len(images)):
-        image = np.asarray(images[index])
-        if (
-            image.ndim < 2
-            or image.size == 0
-            or not (np.issubdtype(image.dtype, np.floating) or np.issubdtype(image.dtype, np.integer))
-        ):
-            raise InvalidInputError(
-                "images",
-                f"item {index} has shape {image.shape} and type {image.dtype}",
-                "Pass numbers, channels first, one array per item (a single image needs a leading axis: image[None])",
-            )
-        label = None if labels is None else np.asarray(labels[index])
-        if label is not None and not np.issubdtype(label.dtype, np.integer):
-            raise InvalidInputError("labels", f"item {index} has labels of type {label.dtype}", "Pass whole numbers")
-        made.append(
-            Item(
-                index,
-                f"item {index}",
-                np.ascontiguousarray(image, dtype=np.float32),
-                None if label is None else np.ascontiguousarray(label, dtype=np.int64),
-            )
-        )
-    return ItemSet(made, class_names, None if ignore_label is None else int(ignore_label))
-
-
-def _layouts(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> list[Layout]:
-    """One layout per item, made once for each size; the model is tried on one item of each size."""
-    made: dict[tuple[int, ...], Layout] = {}
-    for item in items:
-        image = torch.tensor(item.image)
-        check_item(model, image)
-        if item.image.shape not in made:
-            shape = _output_shape(model, item)
-            if not shape:
-                raise InvalidInputError(
-                    "model", "it makes one prediction for the whole item", "Return predictions of shape (batch, …, 1)"
-                )
-            chosen = layout if isinstance(layout, Layout) else layout.layout(item.image.shape, shape)
-            if chosen.outputs.shape != shape:
-                raise InvalidInputError(
-                    "layout",
-                    f"it partitions outputs of shape {chosen.outputs.shape}, the model predicts {shape}",
-                    "Partition the model's predictions for an item of this size",
-                )
-            made[item.image.shape] = chosen
-    return [made[item.image.shape] for item in items]
-
-
-def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
-    """Try the model on an item, and say what was passed where it cannot take it."""
-    try:
-        return check_model(model, torch.tensor(item.image)).output_shape
-    except RuntimeError as error:
-        last = item.image.shape[-1] in (1, 3, 4) and item.image.shape[0] not in (1, 3, 4)
-        raise InvalidInputError(
-            "images",
-            f'the model fails on "{item.name}" of shape {item.image.shape}: {error}',
-            "Channels come first: transpose the image" if last else "Pass inputs of the shape that the model takes",
-        ) from error
-
-
 def _output_votes(
     tally: ItemTally, scores: ScoreCounting | None, sequence: VoteConfidenceSequence | None
 ) -> OutputVotes:
@@ -424,16 +347,6 @@ def _output_votes(
     n = tally.n if tally.n_per_output is None else tally.n_per_output
     first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
     return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first)
-
-
-def _class_names(items: ItemSet, classes: int) -> list[str]:
-    if items.class_names is None:
-        return [f"class {number}" for number in range(classes)]
-    if len(items.class_names) != classes:
-        raise InvalidInputError(
-            "class_names", f"{len(items.class_names)} names for {classes} classes", "Name every class of the model once"
-        )
-    return [str(name) for name in items.class_names]
 
 
 def _units(model: Model) -> str:

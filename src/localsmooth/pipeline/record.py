@@ -19,6 +19,7 @@ from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.scores import ScoreCounting
+from localsmooth.results import RunInfo, Saving
 from localsmooth.sampling import DirectoryStore, Store
 
 __all__ = ["RunRecord", "RunRecordError", "load_items", "load_record", "require_same_run", "save_items", "save_record"]
@@ -103,6 +104,44 @@ class RunRecord:
     sequence: VoteConfidenceSequence | None = None
     further: tuple[str, ...] = ()
     version: int = _VERSION
+
+    def run_info(
+        self,
+        *,
+        budgets: tuple[float, ...],
+        norm: str,
+        alpha: float,
+        bound_names: tuple[str, ...],
+        assumptions: tuple[str, ...],
+        threat: str,
+        proven: bool,
+        saving: Saving | None = None,
+        promise: str = "",
+    ) -> RunInfo:
+        """What a result says of this run, with what was proven from it; see `RunInfo`."""
+        return RunInfo(
+            budgets=budgets,
+            norm=norm,
+            units=self.units,
+            alpha=alpha,
+            n_candidate=self.n_candidate,
+            n_bound=self.n_bound,
+            class_names=tuple(self.class_names),
+            bound_names=bound_names,
+            method=self.method,
+            configuration=self.configuration,
+            seconds=self.seconds,
+            batch_size=self.batch_size,
+            device=self.device,
+            precision=self.precision,
+            versions=self.versions,
+            input_bounds=self.input_bounds,
+            assumptions=assumptions,
+            threat=threat,
+            proven=proven,
+            saving=saving,
+            promise=promise,
+        )
 
 
 def save_record(record: RunRecord, folder: Path) -> None:

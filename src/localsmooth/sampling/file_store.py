@@ -95,6 +95,23 @@ class FileStore(Store):
             self._configuration = configuration
         require_same(self._configuration, configuration, self.files.place)
 
+    def require_belongs_to(self, tallies: FileStore) -> None:
+        """Refuse a place that holds another run than the one that its tallies are kept elsewhere for.
+
+        Raises
+        ------
+        StoreError
+            If this place has a configuration, and the tallies have another or none.
+        """
+        if self._configuration is None or tallies is self:
+            return
+        if tallies.configuration is None:
+            raise StoreError(
+                f"{self.files.place} holds a run already, and {tallies.files.place} none of its chunks. Use another "
+                "run directory, or the address that belongs to it"
+            )
+        require_same(self._configuration, tallies.configuration, self.files.place)
+
     def records(self) -> Iterator[ChunkRecord]:
         """All chunks, each read and checked, in the order of their names.
 

@@ -1,0 +1,124 @@
+"""What is to be certified: items from arrays, a layout for each, and names for the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from localsmooth.datasets import Item, ItemSet
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout, LayoutRecipe
+from localsmooth.models import Model, check_item, check_model
+
+__all__ = ["class_names_of", "item_set", "layouts_of"]
+
+
+def item_set(
+    images: ItemSet | Sequence[np.ndarray] | np.ndarray,
+    labels: Sequence[np.ndarray] | np.ndarray | None,
+    class_names: Sequence[str] | None,
+    ignore_label: int | None,
+) -> ItemSet:
+    """The items of arrays, or those of an `ItemSet` as they are; see `certify`.
+
+    Raises
+    ------
+    InvalidInputError
+        For arrays that are no items, labels that are no whole numbers, and what an `ItemSet` has already.
+    """
+    if isinstance(images, ItemSet):
+        if labels is not None or class_names is not None or ignore_label is not None:
+            raise InvalidInputError(
+                "labels",
+                "an ItemSet has labels, class names and an ignored label of its own",
+                "Pass them to the ItemSet",
+            )
+        return images
+    if labels is not None and len(labels) != len(images):
+        raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
+    made: list[Item] = []
+    for index in range(len(images)):
+        image = np.asarray(images[index])
+        if (
+            image.ndim < 2
+            or image.size == 0
+            or not (np.issubdtype(image.dtype, np.floating) or np.issubdtype(image.dtype, np.integer))
+        ):
+            raise InvalidInputError(
+                "images",
+                f"item {index} has shape {image.shape} and type {image.dtype}",
+                "Pass numbers, channels first, one array per item (a single image needs a leading axis: image[None])",
+            )
+        label = None if labels is None else np.asarray(labels[index])
+        if label is not None and not np.issubdtype(label.dtype, np.integer):
+            raise InvalidInputError("labels", f"item {index} has labels of type {label.dtype}", "Pass whole numbers")
+        made.append(
+            Item(
+                index,
+                f"item {index}",
+                np.ascontiguousarray(image, dtype=np.float32),
+                None if label is None else np.ascontiguousarray(label, dtype=np.int64),
+            )
+        )
+    return ItemSet(made, class_names, None if ignore_label is None else int(ignore_label))
+
+
+def layouts_of(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> list[Layout]:
+    """One layout per item, made once for each size; the model is tried on one item of each size.
+
+    Raises
+    ------
+    InvalidInputError
+        If the model cannot take an item, or the layout partitions something else than its predictions.
+    """
+    made: dict[tuple[int, ...], Layout] = {}
+    for item in items:
+        image = torch.tensor(item.image)
+        check_item(model, image)
+        if item.image.shape not in made:
+            shape = _output_shape(model, item)
+            if not shape:
+                raise InvalidInputError(
+                    "model", "it makes one prediction for the whole item", "Return predictions of shape (batch, …, 1)"
+                )
+            chosen = layout if isinstance(layout, Layout) else layout.layout(item.image.shape, shape)
+            if chosen.outputs.shape != shape:
+                raise InvalidInputError(
+                    "layout",
+                    f"it partitions outputs of shape {chosen.outputs.shape}, the model predicts {shape}",
+                    "Partition the model's predictions for an item of this size",
+                )
+            made[item.image.shape] = chosen
+    return [made[item.image.shape] for item in items]
+
+
+def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
+    """Try the model on an item, and say what was passed where it cannot take it."""
+    try:
+        return check_model(model, torch.tensor(item.image)).output_shape
+    except RuntimeError as error:
+        last = item.image.shape[-1] in (1, 3, 4) and item.image.shape[0] not in (1, 3, 4)
+        raise InvalidInputError(
+            "images",
+            f'the model fails on "{item.name}" of shape {item.image.shape}: {error}',
+            "Channels come first: transpose the image" if last else "Pass inputs of the shape that the model takes",
+        ) from error
+
+
+def class_names_of(items: ItemSet, classes: int) -> list[str]:
+    """Name of every class of the model.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are names for another number of classes.
+    """
+    if items.class_names is None:
+        return [f"class {number}" for number in range(classes)]
+    if len(items.class_names) != classes:
+        raise InvalidInputError(
+            "class_names", f"{len(items.class_names)} names for {classes} classes", "Name every class of the model once"
+        )
+    return [str(name) for name in items.class_names]
