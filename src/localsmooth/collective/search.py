@@ -208,7 +208,8 @@ class Search:
         known, bound = parent.relaxed, parent.bound
         setting = self._setting
         slack = 0.3 * max(0.0, min(self.upper - self._gap, self._goal) - bound) / max(1, pieces.groups)
-        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, known.basis, known.feeds, slack)
+        # From the parent's basis the solver ends at other, weaker dual numbers, and the search needs more nodes.
+        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, guess=known.feeds, slack=slack)
         point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
         proven = evaluate(pieces, setting.region, cell, point)
         if proven > bound:
