@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,10 @@ from localsmooth.collective.region import TINY, UNIT
 from localsmooth.collective.setting import Setting
 
 __all__ = ["allowed", "estimates", "fit", "simple_attacks", "standing", "survivors"]
+
+
+_LARGE = 1e300
+"""Below it, no sum of a possible number of columns leaves the floating-point range."""
 
 
 def allowed(setting: Setting, spending: Float[np.ndarray, "columns"]) -> bool:
@@ -26,7 +31,7 @@ def allowed(setting: Setting, spending: Float[np.ndarray, "columns"]) -> bool:
         if np.count_nonzero(used >= 0) > most:
             return False
     for row, limit in zip(constraints.rows, constraints.budgets[index], strict=True):
-        if np.isfinite(limit) and _exact_dot(row, spending) > Fraction(float(limit)):
+        if np.isfinite(limit) and _exceeds(row, spending, float(limit)):
             return False
     return True
 
@@ -121,6 +126,16 @@ def fit(setting: Setting, spending: Float[np.ndarray, "columns"]) -> Float[np.nd
         if allowed(setting, trial):
             return trial
     return None
+
+
+def _exceeds(row: Float[np.ndarray, "columns"], spending: Float[np.ndarray, "columns"], limit: float) -> bool:
+    """Return whether row · spending > limit, in exact arithmetic."""
+    used = (row != 0) & (spending != 0)
+    factors, spent = row[used], spending[used]
+    if bool(np.all(factors == 1.0)) and limit < _LARGE and bool(np.all(spent < _LARGE)):
+        # A sum that is rounded once has the sign of the exact one.
+        return math.fsum([*spent.tolist(), -limit]) > 0
+    return _exact_dot(factors, spent) > Fraction(limit)
 
 
 def _exact_dot(row: Float[np.ndarray, "columns"], spending: Float[np.ndarray, "columns"]) -> Fraction:

@@ -87,6 +87,7 @@ class RelaxationWorker(Worker):
         self._lines: tuple[Line, ...] = ()
         self._basis: Basis | None = None
         self._ceilings: Float[np.ndarray, "pieces"] | None = None
+        self._feeds: Float[np.ndarray, "pieces"] | None = None
 
     def relax(self, setting: Setting) -> Relaxed:
         """Solve the relaxation at a budget."""
@@ -95,8 +96,17 @@ class RelaxationWorker(Worker):
         # A line lies below the function up to the ceiling it was made for; beyond it, the function falls further.
         if several or self._ceilings is None or bool(np.any(ceilings > self._ceilings)):
             self._lines, self._basis = (), None
+        guess = None
+        if self._feeds is not None and self._ceilings is not None:
+            # The best attack keeps its shape from one budget to the next, more or less.
+            known = (self._ceilings > 0) & np.isfinite(self._ceilings) & np.isfinite(ceilings)
+            ratio = np.divide(ceilings, self._ceilings, out=np.ones(len(ceilings)), where=known)
+            guess = np.nan_to_num(self._feeds * ratio)
         self._ceilings = ceilings
-        relaxed = Relaxation(setting).solve(setting.pieces, setting.cell, self._minorant, self._lines, self._basis)
+        relaxed = Relaxation(setting).solve(
+            setting.pieces, setting.cell, self._minorant, self._lines, self._basis, guess
+        )
+        self._feeds = relaxed.feeds
         self._lines, self._basis = relaxed.lines, relaxed.basis
         return relaxed
 

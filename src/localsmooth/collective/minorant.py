@@ -20,6 +20,16 @@ class Minorant(Protocol):
         """Where to draw the first lines, as shares of the interval."""
         ...
 
+    @property
+    def around(self) -> tuple[float, ...]:
+        """Where to draw the first lines instead, as multiples of a guess."""
+        ...
+
+    @property
+    def spread(self) -> tuple[float, ...]:
+        """Where to draw further lines on both sides of one that is missing, as shares of the way to the next ones."""
+        ...
+
     def line(self, steps: Steps, start: int, stop: int, feed: float) -> tuple[float, float]:
         """Return (intercept, slope) of the line that touches the function at ``feed``."""
         ...
@@ -33,6 +43,8 @@ class EnvelopeLines:
     """The convex envelope: the largest convex function below F on the interval, the lower hull of the left ends."""
 
     starts = (0.5,)
+    around = (1.0,)
+    spread = ()
 
     def line(self, steps: Steps, start: int, stop: int, feed: float) -> tuple[float, float]:
         """Return the hull edge over ``feed``."""
@@ -57,6 +69,8 @@ class ReciprocalLines:
 
     # Its lines cost next to nothing, and it is curved: several of them save half of the rounds.
     starts = (0.06, 0.12, 0.25, 0.4)
+    around = (1.0, 0.9, 1.1)
+    spread = (0.5,)
 
     def line(self, steps: Steps, start: int, stop: int, feed: float) -> tuple[float, float]:
         """Return a line that touches Σ max(0, 1 − s/η) + (number of targets out of reach)."""

@@ -7,6 +7,7 @@ The number of outputs does not enter: a group of ten million outputs is one vari
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,6 +81,9 @@ class Relaxation:
         self._total = float(self._count_scale[self._owners].sum()) or 1.0
         owned = np.isin(pieces.owner, self._owners)
         owned[self._live] = False
+        sizes = self._count_scale[pieces.owner[self._live]]
+        self._steepest = (STEEPEST * sizes / self._feed_scale[self._live]).tolist()
+        self._names = self._live.tolist()
         self._held = [int(piece) for piece in np.flatnonzero(owned)]
         self._model = LinearModel() if len(self._live) else None
         self._prepare(setting)
@@ -128,7 +132,7 @@ class Relaxation:
         basis
             Basis of a program with the known lines and no others, from which to start.
         guess
-            Feeds at which to draw one line each before the first solve; where the minorant starts by default.
+            Feeds around which to draw lines before the first solve; where the minorant starts by default.
         slack
             Violation, in targets, below which no line is added (besides a billionth of a group's count).
         rounds
@@ -145,15 +149,13 @@ class Relaxation:
         lines = [line for line in known if self._place[pieces.owner[line[0]]] >= 0]
         fits = basis is not None and len(basis.rows) == p + len(self._region.limits) + len(lines)
         lines.extend((piece, _floor(pieces, cell, piece), 0.0) for piece in self._held)
+        drawing = _Drawing(self, minorant, steps, start.tolist(), stop.tolist(), low, roof)
         if guess is None:
             firsts = [low + share * (roof - low) for share in (minorant.starts if not known else minorant.starts[-1:])]
         else:
-            firsts = [np.clip(guess[self._live], low, roof)]
-        lines.extend(
-            (int(piece), *self._line(minorant, s, int(piece), int(a), int(z), float(feed)))
-            for first in firsts
-            for piece, s, a, z, feed in zip(self._live, steps, start, stop, first, strict=True)
-        )
+            firsts = [np.clip(guess[self._live] * share, low, roof) for share in minorant.around]
+        for first in firsts:
+            lines.extend(drawing.line(position, feed) for position, feed in enumerate(first.tolist()))
         self._load(cell, low, roof, lines)
         if basis is not None and fits:
             self._model.start_from(basis.extended(self._model.height - len(basis.rows)))
@@ -172,16 +174,10 @@ class Relaxation:
                 enough = enough_all[position]
                 if steps[position].count(feed) <= enough:
                     continue  # no line below the step function can be violated
-                line = self._line(
-                    minorant,
-                    steps[position],
-                    int(self._live[position]),
-                    int(start[position]),
-                    int(stop[position]),
-                    feed,
-                )
-                if line[0] + line[1] * feed > enough:
-                    fresh.append((int(self._live[position]), *line))
+                line = drawing.line(position, feed)
+                if line[1] + line[2] * feed > enough:
+                    fresh.append(line)
+                    fresh.extend(drawing.beside(position, feed))
             if not fresh:
                 break
             self._model.add_rows(*self._line_rows(fresh))
@@ -192,15 +188,13 @@ class Relaxation:
             solution = further
         return self._result(pieces, cell, solution, lines)
 
-    def _line(
-        self, minorant: Minorant, steps: Steps, piece: int, start: int, stop: int, feed: float
-    ) -> tuple[float, float]:
+    def line(self, minorant: Minorant, steps: Steps, position: int, start: int, stop: int, feed: float) -> Line:
         """Return the minorant's line, or one that is less steep where the solver could not tell it from a wall."""
         intercept, slope = minorant.line(steps, start, stop, feed)
-        steepest = STEEPEST * self._count_scale[self._pieces.owner[piece]] / self._feed_scale[piece]
-        if slope >= -steepest:
-            return intercept, slope
-        return minorant.intercept(steps, start, stop, -steepest), -steepest
+        if slope < -self._steepest[position]:
+            slope = -self._steepest[position]
+            intercept = minorant.intercept(steps, start, stop, slope)
+        return self._names[position], intercept, slope
 
     def _constant(self, pieces: Pieces, cell: Cell) -> Relaxed:
         spending = cell.lower.copy()
@@ -269,6 +263,42 @@ class Relaxation:
         binding = tuple(lines[row] for row in tight)
         kept = Basis(basis.columns, [*basis.rows[: p + rows], *(basis.rows[p + rows + row] for row in tight)])
         return Relaxed(True, spending, feeds, counts, float(counts.sum()), point, binding, kept)
+
+
+class _Drawing:
+    """The lines of one cell, and where they touch."""
+
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        minorant: Minorant,
+        steps: list[Steps],
+        start: list[int],
+        stop: list[int],
+        low: Float[np.ndarray, "live"],
+        roof: Float[np.ndarray, "live"],
+    ) -> None:
+        self._relaxation, self._minorant = relaxation, minorant
+        self._steps, self._start, self._stop = steps, start, stop
+        self._touched = [[a, z] for a, z in zip(low.tolist(), roof.tolist(), strict=True)]
+
+    def line(self, position: int, feed: float) -> Line:
+        """Return the line that touches an inequality's function at a feed."""
+        insort(self._touched[position], feed)
+        return self._relaxation.line(
+            self._minorant, self._steps[position], position, self._start[position], self._stop[position], feed
+        )
+
+    def beside(self, position: int, feed: float) -> list[Line]:
+        """Return lines on both sides of one that was just drawn, on the way to its neighbours.
+
+        The solution moves to where few lines are: it would ask for these next.
+        """
+        touched = self._touched[position]
+        at = bisect_left(touched, feed)
+        ends = touched[max(at - 1, 0)], touched[min(at + 1, len(touched) - 1)]
+        feeds = [feed + share * (end - feed) for share in self._minorant.spread for end in ends]
+        return [self.line(position, other) for other in feeds if abs(other - feed) > 1e-7 * touched[-1]]
 
 
 def _floor(pieces: Pieces, cell: Cell, piece: int) -> float:
