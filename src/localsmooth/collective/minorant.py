@@ -77,8 +77,8 @@ class ReciprocalLines:
         if start:
             raise ValueError("the linear program is a bound over the whole interval")
         position = min(max(steps.reached(feed), 1), stop) - 1
-        slope = -float(steps.reciprocals[position + 1] - steps.reciprocals[stop])
-        return float(steps.counts[position]), slope
+        reciprocals = steps.reciprocals
+        return steps.counts.item(position), reciprocals.item(stop) - reciprocals.item(position + 1)
 
     def intercept(self, steps: Steps, start: int, stop: int, slope: float) -> float:
         """Return the least of φ(s) − slope · s."""

@@ -92,8 +92,7 @@ def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_D
         if beaten is not None:
             attacks = [found[beaten].attack]
         else:
-            attacks = _promising(settings[index], simple_attacks(settings[index]))
-            attacks = [attack for attack in attacks if not _leaves(settings[index], attack)]
+            attacks = _promising(settings[index], simple_attacks(settings[index]), most_left=0.0)
         if attacks:
             draft = _draft(settings[index], _nothing(settings[index]), attacks, start)
             if draft.upper == 0:
@@ -113,17 +112,14 @@ def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_D
 
 
 def _promising(
-    setting: Setting, attacks: list[Float[np.ndarray, "columns"]], most: int = 4
+    setting: Setting, attacks: list[Float[np.ndarray, "columns"]], most: int = 4, most_left: float = np.inf
 ) -> list[Float[np.ndarray, "columns"]]:
-    """Return the few attacks that would break most if the threat allowed them."""
+    """Return the few attacks that would break most, and leave little enough, if the threat allowed them."""
     if not attacks:
         return []
-    order = np.argsort(estimates(setting, np.array(attacks)), kind="stable")
-    return [attacks[index] for index in order[:most]]
-
-
-def _leaves(setting: Setting, attack: Float[np.ndarray, "columns"]) -> bool:
-    return bool(estimates(setting, attack[None])[0] > 0)
+    left = estimates(setting, np.array(attacks))
+    order = np.argsort(left, kind="stable")
+    return [attacks[index] for index in order[:most] if left[index] <= most_left]
 
 
 def _nothing(setting: Setting) -> Outcome:

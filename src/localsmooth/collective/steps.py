@@ -40,11 +40,11 @@ class Steps:
 
     def reached(self, ceiling: float) -> int:
         """Return the number of left ends in [0, ceiling]."""
-        return int(self.thresholds.searchsorted(ceiling, side="right"))
+        return int(self.thresholds.searchsorted(ceiling, "right"))
 
     def count(self, feed: float) -> float:
         """Return F at one value."""
-        return float(self.counts[self.thresholds.searchsorted(feed, side="right") - 1])
+        return self.counts.item(self.thresholds.searchsorted(feed, "right") - 1)
 
     def at(self, feed: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Return F at each value."""
