@@ -63,9 +63,11 @@ def name_of(data: Path, clusters: int, low: float, high: float) -> str:
     return f"{data.stem}-{clusters}x{low}-{high}"
 
 
-def sample(data: Path, runs: Path, samples: int) -> None:
+def sample(data: Path, runs: Path, samples: int, only: str = "") -> None:
     """Train and draw what is missing."""
     for levels, number in runs_of(samples):
+        if only not in name_of(data, *levels):
+            continue
         asked = configuration(data, number, *levels)
         started = time.perf_counter()
         prepared = build_graph_data(asked)
@@ -80,7 +82,7 @@ def sample(data: Path, runs: Path, samples: int) -> None:
         print(f"{place.name}: {seconds}, accuracy before abstention {right:.3f}", flush=True)
 
 
-def table(data: Path, runs: Path, samples: int, seconds: float) -> None:
+def table(data: Path, runs: Path, samples: int, seconds: float, only: str = "") -> None:
     """Print the tables of all complete runs."""
     for kind in BUDGETS:
         print(f"\n### {data.stem}: {kind}\n")
@@ -88,7 +90,8 @@ def table(data: Path, runs: Path, samples: int, seconds: float) -> None:
         print("| smoothing | N₂ per distribution | base certificate | collective | " + " | ".join(heads) + " | ACR |")
         print("|---|---|---|---|" + "---|" * (len(heads) + 1))
         for levels, number in runs_of(samples):
-            if (runs / f"{name_of(data, *levels)}-{number}" / "manifest.json").exists():
+            name = name_of(data, *levels)
+            if only in name and (runs / f"{name}-{number}" / "manifest.json").exists():
                 rows(data, runs, number, levels, kind, seconds)
 
 
@@ -131,12 +134,13 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--samples", type=int, default=25_000, help="N₂ of each distribution")
+    parser.add_argument("--only", default="", help="methods whose name contains this, such as 5x0.5-0.9")
     parser.add_argument("--seconds", type=float, default=30.0, help="of the exact bound, for each curve")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     np.seterr(all="raise", under="ignore")
     if arguments.command == "sample":
-        sample(arguments.data, arguments.runs, arguments.samples)
+        sample(arguments.data, arguments.runs, arguments.samples, arguments.only)
     else:
-        table(arguments.data, arguments.runs, arguments.samples, arguments.seconds)
+        table(arguments.data, arguments.runs, arguments.samples, arguments.seconds, arguments.only)
