@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Bool, Float
 
 from localsmooth.collective.problem import Problem
@@ -12,6 +13,8 @@ from localsmooth.collective.region import TINY, UNIT
 from localsmooth.collective.setting import Setting
 
 __all__ = ["allowed", "estimates", "fit", "simple_attacks", "standing", "survivors"]
+
+_SMALL, _SPARSE = 1 << 16, 8
 
 
 def allowed(setting: Setting, spending: Float[np.ndarray, "columns"]) -> bool:
@@ -58,7 +61,9 @@ def estimates(setting: Setting, spendings: Float[np.ndarray, "attacks columns"])
     certificates leaves on its own.
     """
     pieces = setting.pieces
-    feeds = spendings @ pieces.weights.T
+    # Many simple attacks spend in one column each.
+    sparse = spendings.size > _SMALL and np.count_nonzero(spendings) * _SPARSE < spendings.size
+    feeds = (sp.csr_array(spendings) if sparse else spendings) @ pieces.weights.T
     groups = np.zeros((len(spendings), pieces.groups))
     for piece, owner in enumerate(pieces.owner):
         groups[:, owner] = np.maximum(groups[:, owner], pieces.steps[piece].at(feeds[:, piece]))

@@ -11,9 +11,10 @@ from jaxtyping import Float, Int
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
-from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Problem, Threat, solve
+from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Threat, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.counters import score_histogram
+from localsmooth.graphs.counting import node_problem
 from localsmooth.layout import Layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
@@ -163,7 +164,8 @@ def certify_nodes(
         if targets.size == 0:
             counts.append(np.zeros(budgets, np.int64))
             continue
-        curve = solve(Problem(base.weights, base.eta, base.group, threat, targets), bound)
+        asked = node_problem(base, threat, targets)
+        curve = solve(asked.problem, bound)
         counts.append(np.maximum(curve.certified - base.discount, 0))
-        attacks = np.stack([answer.attack for answer in curve])
+        attacks = np.stack([asked.spread(answer.attack) for answer in curve])
     return NodeCurve(counts[0], counts[1], base.prediction.size, int((labels >= 0).sum()), attacks)
