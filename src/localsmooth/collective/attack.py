@@ -14,8 +14,6 @@ from localsmooth.collective.setting import Setting
 
 __all__ = ["allowed", "estimates", "fit", "simple_attacks", "standing", "survivors"]
 
-_SMALL, _SPARSE = 1 << 16, 8
-
 
 def allowed(setting: Setting, spending: Float[np.ndarray, "columns"]) -> bool:
     """Return whether a spending respects the threat, in exact arithmetic."""
@@ -62,7 +60,7 @@ def estimates(setting: Setting, spendings: Float[np.ndarray, "attacks columns"])
     """
     pieces = setting.pieces
     # Many simple attacks spend in one column each.
-    sparse = spendings.size > _SMALL and np.count_nonzero(spendings) * _SPARSE < spendings.size
+    sparse = spendings.size > 1 << 16 and np.count_nonzero(spendings) * 8 < spendings.size
     feeds = (sp.csr_array(spendings) if sparse else spendings) @ pieces.weights.T
     groups = np.zeros((len(spendings), pieces.groups))
     for piece, owner in enumerate(pieces.owner):
