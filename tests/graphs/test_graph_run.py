@@ -207,7 +207,14 @@ def test_limits_reach_the_threat(parts, run):
     tighter = recertify_graph(folder, GraphSettings(0.1, [0], [0, 3], limits=AttackLimits(attacked_nodes=0)))
     assert (tighter["certified"][..., 1] == tighter["certified"][..., 0]).all()
     assert "at no more than 0 nodes" in tighter.attrs["threat"]
-    for limits in (AttackLimits(cluster_budget=1), AttackLimits(node_budget=1, attacked_nodes=2)):
+    both = constraints(node_flips=1, cluster_flips=2)
+    assert both.budgets[0, -3:].tolist() == [2] * 3
+    assert np.array_equal(both.rows[-3:], np.tile(np.eye(3), 2))
+    for limits in (
+        AttackLimits(cluster_budget=1),
+        AttackLimits(node_budget=1, attacked_nodes=2),
+        AttackLimits(node_flips=1, cluster_flips=1),
+    ):
         found = recertify_graph(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}

@@ -31,19 +31,19 @@ def knapsack_supports(
     rows, limits
         The threat's rows, finite.
     upper
-        Largest spending per column, `inf` for none.
+        Largest spending per column, `inf` for none; no more than rows on that column alone allow.
 
     Returns
     -------
     tuple or None
-        Values, rounded up, and the row multipliers that prove them; None where a column has several budgets that
-        differ, or a row has negative coefficients.
+        Values, rounded up, and the row multipliers that prove them; None where several budgets bind one
+        column, or a row has negative coefficients.
     """
-    rate = _only_rate(rows, limits)
+    live = np.flatnonzero(upper > 0)
+    rate = _only_rate(rows, limits, upper, live)
     if rate is None:
         return None
     row, cost = rate
-    live = np.flatnonzero(upper > 0)
     piece, at = np.nonzero(weights[:, live])
     column = live[at]
     weight, own, room = weights[piece, column], row[column], upper[column]
@@ -62,22 +62,33 @@ def knapsack_supports(
 
 
 def _only_rate(
-    rows: Float[np.ndarray, "rows columns"], limits: Float[np.ndarray, "rows"]
+    rows: Float[np.ndarray, "rows columns"],
+    limits: Float[np.ndarray, "rows"],
+    upper: Float[np.ndarray, "columns"],
+    live: Int[np.ndarray, "live"],
 ) -> tuple[Int[np.ndarray, "columns"], Float[np.ndarray, "columns"]] | None:
-    """Return the row that binds each column (-1 for none) and its coefficient; None where several differ."""
+    """Return the row that binds each column (-1 for none) and its coefficient; None where several differ.
+
+    Rows that cannot bind are left out, which only makes a bound looser: those on one column, which its upper bound
+    respects, and those that allow everything that the upper bounds allow.
+    """
+    rows = rows[:, live]
     if not bool(np.all(rows >= 0)):
         return None
-    kept = np.arange(len(rows))
-    if bool(np.any(np.count_nonzero(rows, axis=0) > 1)):
+    kept = np.flatnonzero(np.count_nonzero(rows, axis=1) > 1)
+    with np.errstate(over="ignore"):
+        most = np.array([upper[live][rows[row] > 0] @ rows[row][rows[row] > 0] for row in kept], dtype=np.float64)
+    kept = kept[~(most <= limits[kept])]
+    if bool(np.any(np.count_nonzero(rows[kept], axis=0) > 1)):
         # Of rows that say the same, only the tightest binds.
-        tightest = np.argsort(limits, kind="stable")
-        kept = tightest[np.unique(rows[tightest], axis=0, return_index=True)[1]]
+        kept = kept[np.argsort(limits[kept], kind="stable")]
+        kept = kept[np.unique(rows[kept], axis=0, return_index=True)[1]]
         if bool(np.any(np.count_nonzero(rows[kept], axis=0) > 1)):
             return None
-    row = np.full(rows.shape[1], -1)
-    cost = np.zeros(rows.shape[1])
+    row = np.full(len(upper), -1)
+    cost = np.zeros(len(upper))
     which, column = np.nonzero(rows[kept])
-    row[column], cost[column] = kept[which], rows[kept[which], column]
+    row[live[column]], cost[live[column]] = kept[which], rows[kept[which], column]
     return row, cost
 
 

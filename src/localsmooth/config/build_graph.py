@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -178,9 +178,7 @@ def build_graph_settings(section: GraphCertificateSection) -> GraphSettings:
         bounds={name: _bound(name, section) for name in section.bounds},
         simultaneous=rule,
         score_bound=SCORE_BOUNDS[section.score_bound](),
-        limits=AttackLimits(
-            section.node_budget, section.attacked_nodes, section.cluster_budget, section.attacked_clusters
-        ),
+        limits=AttackLimits(**{field.name: getattr(section, field.name) for field in fields(AttackLimits)}),
         strictly_local=section.strictly_local,
     )
 
