@@ -166,3 +166,17 @@ def test_limits_are_read_from_the_file(small):
     assert [getattr(limits, name) for name in names] == list(range(6))
     for value, name in enumerate(names):
         assert f" {value} " in AttackLimits(**{name: value}).words()
+
+
+def test_alpha_can_follow_the_candidate_stage(small):
+    rule = '\nmany_outputs = { rule = "weighted_bonferroni" }'
+    text = (small / "small.toml").read_text("utf-8").replace("[certificate]", f"[certificate]{rule}")
+    (small / "weighted.toml").write_text(text, "utf-8")
+    _invoke("recertify", small / "run", "--config", small / "weighted.toml", "--to", small / "weighted.nc")
+    found, equal = load(small / "weighted.nc"), load(small / "run" / "result.nc")
+    assert "weighted_bonferroni" in " ".join(str(value) for value in found.attrs.values())
+    assert (found["certified"].sel(budget=0) > 0).all()
+    assert not np.array_equal(found["eta"].values, equal["eta"].values)
+    # The same from the start as from what was kept.
+    _invoke("certify", small / "weighted.toml", "--out", small / "run")
+    assert np.array_equal(load(small / "run" / "result.nc")["eta"].values, found["eta"].values)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, CandidateRule, CandidateVotes, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
 from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Threat, solve
@@ -34,7 +34,7 @@ def node_certificates(
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate] = (),
     score_bound: ScoreBound | None = None,
-    simultaneous: Simultaneous | None = None,
+    simultaneous: Simultaneous | CandidateRule | None = None,
 ) -> BaseCertificates:
     """Base certificates of some nodes that hold together with probability 1 − α.
 
@@ -53,12 +53,14 @@ def node_certificates(
     score_bound
         Bound on scores; empirical Bernstein by default.
     simultaneous
-        How the nodes share α; Bonferroni by default.
+        How the nodes share α; Bonferroni by default. A rule that waits for the candidate stage is completed by what
+        that stage saw of these nodes.
 
     Raises
     ------
     InvalidInputError
-        If there is no node, or a strategy cannot bound scores.
+        If there is no node, a strategy cannot bound scores, or it needs the votes of the candidate stage and the
+        tally has none.
     """
     return bounded_nodes(
         tally,
@@ -79,7 +81,7 @@ def bounded_nodes(
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate],
     score_bound: ScoreBound,
-    simultaneous: Simultaneous,
+    simultaneous: Simultaneous | CandidateRule,
 ) -> CertifiedOutputs:
     """Do what `node_certificates` does, and return the confidence bounds as well."""
     if nodes.size == 0:
@@ -87,8 +89,10 @@ def bounded_nodes(
     scores = None
     if any(isinstance(certificate, ScoreCertificate) for certificate in certificates):
         scores = OutputScores(score_histogram(tally, nodes), tally.further["reference"][nodes])
+    votes = tally.candidate_votes
+    first = None if votes is None else CandidateVotes(votes[nodes], tally.n_candidate)
     return certify_outputs(
-        OutputVotes(tally.candidate[nodes], tally.votes[nodes], tally.n, scores),
+        OutputVotes(tally.candidate[nodes], tally.votes[nodes], tally.n, scores, candidate_votes=first),
         SparseFlips(),
         layout.levels,
         layout.outputs.labels[nodes].astype(np.int64),
