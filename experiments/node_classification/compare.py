@@ -98,7 +98,7 @@ def sample(task: Task) -> None:
         print(f"{place.name}: {seconds}, accuracy before abstention {right:.3f}", flush=True)
 
 
-def table(task: Task, seconds: float) -> None:
+def table(task: Task, seconds: float, bases: list[str]) -> None:
     """Print the tables of all complete runs."""
     for kind in BUDGETS:
         print(f"\n### {task.data.stem}, {task.model}: {kind}\n")
@@ -107,10 +107,10 @@ def table(task: Task, seconds: float) -> None:
         print("|---|---|---|---|" + "---|" * (len(heads) + 1))
         for levels, number in task.methods():
             if (task.runs / f"{task.name(levels)}-{number}" / "manifest.json").exists():
-                rows(task, number, levels, kind, seconds)
+                rows(task, number, levels, kind, seconds, bases)
 
 
-def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float) -> None:
+def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, chosen: list[str]) -> None:
     """Print one distribution's rows."""
     budgets = BUDGETS[kind]
     asked = configuration(task, samples, levels)
@@ -134,10 +134,12 @@ def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float) ->
     }
     bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=seconds)}
     for label, arguments in bases.items():
+        if not any(part in label for part in chosen):
+            continue
         base = node_certificates(tally, prepared.layout, nodes, alpha=asked.certificate.alpha, **arguments)
         # With one cluster an attack is a number of flips, and the exact bound is there at once.
-        chosen = bounds if levels[0] > 1 else {"exact": bounds["exact"]}
-        for bound, method in chosen.items():
+        tried = bounds if levels[0] > 1 else {"exact": bounds["exact"]}
+        for bound, method in tried.items():
             curve = certify_nodes(base, labels, threat, method)
             shown = " | ".join(f"{curve.accuracy[budgets.index(budget)]:.3f}" for budget in SHOWN[kind])
             print(f"| {name} | {tally.n:,} | {label} | {bound} | {shown} | {curve.acr(budgets):.2f} |", flush=True)
@@ -151,6 +153,7 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=25_000, help="N₂ of each distribution")
     parser.add_argument("--model", choices=list(MODELS), default="appnp", help="APPNP, or a GCN of six layers")
     parser.add_argument("--only", nargs="*", default=[], help="methods whose name contains one of these: 5x0.5-0.9")
+    parser.add_argument("--bases", nargs="*", default=[""], help="base certificates whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=30.0, help="of the exact bound, for each curve")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
@@ -160,4 +163,4 @@ if __name__ == "__main__":
     if arguments.command == "sample":
         sample(task)
     else:
-        table(task, arguments.seconds)
+        table(task, arguments.seconds, arguments.bases)

@@ -145,7 +145,7 @@ class AttackLimits:
     Raises
     ------
     InvalidInputError
-        If a limit is negative.
+        If a limit is negative, or no whole number.
     """
 
     node_budget: int | None = None
@@ -158,8 +158,8 @@ class AttackLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and value < 0:
-                raise InvalidInputError(field.name, f"got {value}", "Pass a number >= 0, or None for no limit")
+            if value is not None and not (isinstance(value, (int, np.integer)) and value >= 0):
+                raise InvalidInputError(field.name, f"got {value}", "Pass a whole number >= 0, or None for no limit")
 
     def threat(
         self,
