@@ -1,8 +1,18 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, FixedThresholdHolm, KFamilywise
+from localsmooth.bounds import (
+    Betting,
+    CandidateVotes,
+    CandidateWeights,
+    CdfBand,
+    EmpiricalBernstein,
+    FixedThresholdHolm,
+    KFamilywise,
+)
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import AtMostGroups, Exact
 from localsmooth.errors import InvalidInputError
@@ -158,6 +168,32 @@ def test_bounds_and_strategies_reach_the_certificate(digits):
     assert (everything.eta.ravel()[nodes] <= votes.eta.ravel()).all()
     with pytest.raises(InvalidInputError, match="no node"):
         node_certificates(**(common | {"nodes": np.zeros(0, int)}))
+
+
+def test_weights_of_the_candidate_stage_reach_the_certificate(digits):
+    layout = cluster_layout(metis_clusters(digits, 4), digits.adjacency, addition=(0.01, 0.01), deletion=(0.3, 0.6))
+    tally, nodes = _tally(digits), np.arange(0, digits.nodes, 2)
+    common = {"layout": layout, "nodes": nodes, "alpha": 0.05}
+    with pytest.raises(InvalidInputError, match="candidate stage"):
+        node_certificates(tally, **common, certificates=(RenyiVotes(),), simultaneous=CandidateWeights())
+    first = np.random.default_rng(1).binomial(100, tally.votes / tally.n)
+    known = replace(tally, candidate_votes=first)
+    weighted = CandidateWeights().from_candidates(CandidateVotes(first[nodes], 100), tally.n, 0.05)
+    assert weighted.levels(nodes.size, 0.05).sum() <= 0.05
+    for certificates in ((RenyiVotes(),), (SparseScores(),)):
+        by_stage = node_certificates(known, **common, certificates=certificates, simultaneous=CandidateWeights())
+        by_hand = node_certificates(known, **common, certificates=certificates, simultaneous=weighted)
+        equal = node_certificates(known, **common, certificates=certificates)
+        assert np.array_equal(by_stage.eta, by_hand.eta)
+        assert not np.array_equal(by_stage.eta, equal.eta)
+        # Only what the candidate stage saw of the certified nodes matters, and nothing that is bounded.
+        other = replace(known, candidate_votes=np.where(np.isin(np.arange(digits.nodes), nodes), first, 0))
+        same = node_certificates(other, **common, certificates=certificates, simultaneous=CandidateWeights())
+        assert np.array_equal(same.eta, by_stage.eta)
+    # Votes and scores at once divide alpha, and the levels with it.
+    both = (RenyiVotes(), SparseScores())
+    joined = node_certificates(known, **common, certificates=both, simultaneous=CandidateWeights())
+    assert (joined.prediction != ABSTAIN).any()
 
 
 def test_caps_are_the_real_numbers_of_ones_and_zeros(digits):

@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from localsmooth.cli.app import app
 from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
+from localsmooth.config.build_graph import build_graph_settings
 from localsmooth.errors import InvalidInputError
+from localsmooth.graphs import AttackLimits
 from localsmooth.results import load
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"
@@ -151,3 +153,30 @@ def test_the_example_certifies_most_digits(tmp_path):
     accuracy = load(tmp_path / "run" / "result.nc")["joint_certified"].sel(target="accuracy", bound="envelope")
     assert accuracy.sel(addition=0, deletion=2) > 1000
     assert tomllib.loads(EXAMPLE.read_text("utf-8"))["sampling"]["n_bound"] == 2000
+
+
+def test_limits_are_read_from_the_file(small):
+    text = (small / "small.toml").read_text("utf-8")
+    names = ("node_budget", "node_flips", "attacked_nodes", "cluster_budget", "cluster_flips", "attacked_clusters")
+    lines = "".join(f"{name} = {value}\n" for value, name in enumerate(names))
+    (small / "limits.toml").write_text(text.replace("[certificate]", f"[certificate]\n{lines}"), "utf-8")
+    configuration = load_any_configuration(small / "limits.toml")
+    assert isinstance(configuration, GraphConfiguration)
+    limits = build_graph_settings(configuration.certificate).limits
+    assert [getattr(limits, name) for name in names] == list(range(6))
+    for value, name in enumerate(names):
+        assert f" {value} " in AttackLimits(**{name: value}).words()
+
+
+def test_alpha_can_follow_the_candidate_stage(small):
+    rule = '\nmany_outputs = { rule = "weighted_bonferroni" }'
+    text = (small / "small.toml").read_text("utf-8").replace("[certificate]", f"[certificate]{rule}")
+    (small / "weighted.toml").write_text(text, "utf-8")
+    _invoke("recertify", small / "run", "--config", small / "weighted.toml", "--to", small / "weighted.nc")
+    found, equal = load(small / "weighted.nc"), load(small / "run" / "result.nc")
+    assert "weighted_bonferroni" in " ".join(str(value) for value in found.attrs.values())
+    assert (found["certified"].sel(budget=0) > 0).all()
+    assert not np.array_equal(found["eta"].values, equal["eta"].values)
+    # The same from the start as from what was kept.
+    _invoke("certify", small / "weighted.toml", "--out", small / "run")
+    assert np.array_equal(load(small / "run" / "result.nc")["eta"].values, found["eta"].values)

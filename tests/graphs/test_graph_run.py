@@ -35,6 +35,7 @@ from localsmooth.graphs import (
     split_per_class,
     train_with_noise,
 )
+from localsmooth.graphs.certification import chosen_nodes, require_classifier
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import kind_curve, load
@@ -207,13 +208,21 @@ def test_limits_reach_the_threat(parts, run):
     tighter = recertify_graph(folder, GraphSettings(0.1, [0], [0, 3], limits=AttackLimits(attacked_nodes=0)))
     assert (tighter["certified"][..., 1] == tighter["certified"][..., 0]).all()
     assert "at no more than 0 nodes" in tighter.attrs["threat"]
-    for limits in (AttackLimits(cluster_budget=1), AttackLimits(node_budget=1, attacked_nodes=2)):
+    both = constraints(node_flips=1, cluster_flips=2)
+    assert both.budgets[0, -3:].tolist() == [2] * 3
+    assert np.array_equal(both.rows[-3:], np.tile(np.eye(3), 2))
+    for limits in (
+        AttackLimits(cluster_budget=1),
+        AttackLimits(node_budget=1, attacked_nodes=2),
+        AttackLimits(node_flips=1, cluster_flips=1),
+    ):
         found = recertify_graph(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}
             assert (found["joint_certified"].sel(chosen) >= result["joint_certified"].sel(chosen)).all()
-    with pytest.raises(InvalidInputError, match="attacked_nodes"):
-        AttackLimits(attacked_nodes=-1)
+    for name in ("attacked_nodes", "node_flips", "cluster_flips", "node_budget"):
+        with pytest.raises(InvalidInputError, match=name):
+            AttackLimits(**{name: -1})
 
 
 @pytest.mark.parametrize(
@@ -235,6 +244,28 @@ def test_nodes_outside_the_graph_are_refused(parts):
     for nodes in ([], [graph.nodes], [-1]):
         with pytest.raises(InvalidInputError, match="nodes"):
             certify_graph(classifier, graph, layout, np.array(nodes, int), plan=PLAN, settings=SETTINGS)
+
+
+def test_masks_name_the_nodes_they_mark(parts):
+    classifier, graph, layout, nodes = parts
+    mask = np.isin(np.arange(graph.nodes), nodes)
+    arguments = {"plan": SamplingPlan(5, 200), "settings": GraphSettings(0.1, [0], [0, 1])}
+    by_mask, by_number = (certify_graph(classifier, graph, layout, each, **arguments) for each in (mask, nodes))
+    xr.testing.assert_identical(by_mask.drop_attrs(), by_number.drop_attrs())
+    for wrong in (mask[:-1], np.zeros_like(mask), nodes + 0.5, np.array([graph.nodes])):
+        with pytest.raises(InvalidInputError, match="nodes"):
+            chosen_nodes(wrong, graph.nodes)
+
+
+def test_what_is_no_classifier_is_told_how_to_become_one(parts):
+    require_classifier(parts[0])
+    with pytest.raises(InvalidInputError, match="Wrap it"):
+        require_classifier(parts[0].network)
+
+
+def test_clusters_of_another_graph_are_refused(digits):
+    with pytest.raises(InvalidInputError, match="clusters"):
+        cluster_layout(np.arange(3), digits.adjacency, addition=(0.1, 0.1), deletion=(0.1, 0.1))
 
 
 def test_too_few_samples_are_refused_before_sampling(parts):

@@ -186,3 +186,34 @@ def test_fingerprints_follow_parameters_and_hyperparameters():
         module.load_state_dict(modules[0].state_dict())
     prints = [EdgeIndexClassifier(module, 3).fingerprint() for module in modules]
     assert prints[0] == prints[1] != prints[2]
+
+
+class ThreeArguments(nn.Module):
+    def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor) -> torch.Tensor:
+        return attributes[:, :2]
+
+
+class Dictionary(nn.Module):
+    def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": attributes[:, :2]}
+
+
+class NotFinite(nn.Module):
+    """Divides by the number of ones, which noise can take away."""
+
+    def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return attributes[:, :2] / attributes.sum(dim=1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (ThreeArguments(), "edge_weight"),
+        (Dictionary(), "returned dict"),
+        (NotFinite(), "not finite"),
+        (nn.Linear(7, 2), "it fails"),
+    ],
+)
+def test_modules_that_cannot_be_used_say_why(module, message, tiny):
+    with pytest.raises(InvalidInputError, match=message):
+        EdgeIndexClassifier(module.eval(), 2).prepare(tiny, np.array([0]))

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Bool, Float
 
 from localsmooth.collective.problem import Problem
@@ -63,7 +64,9 @@ def estimates(setting: Setting, spendings: Float[np.ndarray, "attacks columns"])
     certificates leaves on its own.
     """
     pieces = setting.pieces
-    feeds = spendings @ pieces.weights.T
+    # Many simple attacks spend in one column each.
+    sparse = spendings.size > 1 << 16 and np.count_nonzero(spendings) * 8 < spendings.size
+    feeds = (sp.csr_array(spendings) if sparse else spendings) @ pieces.weights.T
     groups = np.zeros((len(spendings), pieces.groups))
     for piece, owner in enumerate(pieces.owner):
         groups[:, owner] = np.maximum(groups[:, owner], pieces.steps[piece].at(feeds[:, piece]))

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from localsmooth.collective.arrays import TINY, UNIT
+from localsmooth.collective.knapsack import knapsack_supports
 from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.threat import Constraints
 
 __all__ = ["Region", "Supports", "region_at", "support_value", "supports", "underflows"]
-
-UNIT = 2.0**-53
-TINY = 2.0**-1074  # what one product can lose where it underflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,30 +135,18 @@ def support_value(
 
 
 def supports(weights: Float[np.ndarray, "pieces real"], region: Region) -> Supports:
-    """Bound what each inequality can be fed, exactly up to rounding where the threat is one row, by LPs elsewhere."""
+    """Bound what each inequality can be fed: in closed form where every column has one budget, by LPs elsewhere."""
     weights = np.pad(weights, ((0, 0), (0, len(region.upper) - region.real)))
-    pieces, number = len(weights), len(region.limits)
-    best = np.zeros((pieces, number))
+    closed = knapsack_supports(weights, region.rows, region.limits, region.upper)
+    if closed is not None:
+        return Supports(*closed)
+    best = np.zeros((len(weights), len(region.limits)))
     values = support_value(weights, best, region)
-    if number == 1 and np.all(region.rows >= 0):
-        row = region.rows[0]
-        used = row > 0
-        with np.errstate(over="ignore"):
-            prices = weights[:, used] / row[used]
-        if np.any(used):
-            candidates = [prices.max(axis=1)]
-            if np.any(region.upper[used] * row[used] < region.limits[0] * (1 - 1e-9)):
-                candidates = list(prices.T)
-            for price in candidates:
-                _improve(weights, region, values, best, price[:, None])
-    elif number:
-        for piece, duals in enumerate(_prices(weights, region)):
-            if duals is not None:
-                trial = np.repeat(best, 1, axis=0)
-                trial[piece] = duals
-                value = support_value(weights[piece : piece + 1], trial[piece : piece + 1], region)[0]
-                if value < values[piece]:
-                    values[piece], best[piece] = value, duals
+    for piece, duals in enumerate(_prices(weights, region)):
+        if duals is not None:
+            value = support_value(weights[piece : piece + 1], duals[None], region)[0]
+            if value < values[piece]:
+                values[piece], best[piece] = value, duals
     return Supports(values, best)
 
 
@@ -184,15 +171,3 @@ def _prices(weights: Float[np.ndarray, "pieces columns"], region: Region) -> Ite
         with np.errstate(over="ignore"):
             prices = np.maximum(0.0, -solution.duals * most / sizes)
         yield prices if solution.feasible and bool(np.all(np.isfinite(prices))) else None
-
-
-def _improve(
-    weights: Float[np.ndarray, "pieces columns"],
-    region: Region,
-    values: Float[np.ndarray, "pieces"],
-    best: Float[np.ndarray, "pieces rows"],
-    multipliers: Float[np.ndarray, "pieces rows"],
-) -> None:
-    trial = support_value(weights, multipliers, region)
-    better = trial < values
-    values[better], best[better] = trial[better], multipliers[better]

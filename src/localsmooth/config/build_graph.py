@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from jaxtyping import Int
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from localsmooth.bounds import SCORE_BOUNDS, Simultaneous
+from localsmooth.bounds import SCORE_BOUNDS
 from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.collective import Bound, Exact
 from localsmooth.config.build import build_rule
@@ -160,27 +160,16 @@ def build_graph_plan(configuration: GraphConfiguration) -> SamplingPlan:
 
 
 def build_graph_settings(section: GraphCertificateSection) -> GraphSettings:
-    """Make what is proven from the tallies.
-
-    Raises
-    ------
-    ConfigurationError
-        If the rule for many outputs needs the candidate stage's votes, which are not kept for graphs.
-    """
-    rule = build_rule(section.many_outputs)
-    if not isinstance(rule, Simultaneous):
-        raise ConfigurationError(f'certificate.many_outputs: "{rule.name}" is not available for graphs.')
+    """Make what is proven from the tallies."""
     return GraphSettings(
         section.alpha,
         section.additions,
         section.deletions,
         certificates=[_certificate(name, section) for name in section.base],
         bounds={name: _bound(name, section) for name in section.bounds},
-        simultaneous=rule,
+        simultaneous=build_rule(section.many_outputs),
         score_bound=SCORE_BOUNDS[section.score_bound](),
-        limits=AttackLimits(
-            section.node_budget, section.attacked_nodes, section.cluster_budget, section.attacked_clusters
-        ),
+        limits=AttackLimits(**{field.name: getattr(section, field.name) for field in fields(AttackLimits)}),
         strictly_local=section.strictly_local,
     )
 

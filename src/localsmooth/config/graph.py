@@ -146,10 +146,14 @@ class GraphCertificateSection(Section):
     """Use that a network sees no farther than its depth: attributes outside a node's receptive field cannot matter."""
     node_budget: Budget | None = None
     """Most additions, and most deletions, at any one node."""
+    node_flips: Budget | None = None
+    """Most additions and deletions together at any one node."""
     attacked_nodes: Budget | None = None
     """Most nodes whose attributes are changed."""
     cluster_budget: Budget | None = None
     """Most additions, and most deletions, in any one cluster."""
+    cluster_flips: Budget | None = None
+    """Most additions and deletions together in any one cluster."""
     attacked_clusters: Budget | None = None
     """Most clusters in which attributes are changed."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import ScoreCertificate
@@ -33,7 +33,7 @@ from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import save
 from localsmooth.sampling import DirectoryStore, MemoryStore, SamplingPlan, SamplingProgress, Store
 
-__all__ = ["certify_graph", "recertify_graph"]
+__all__ = ["certify_graph", "chosen_nodes", "recertify_graph", "require_classifier"]
 
 UNITS = "attribute bits"
 
@@ -42,7 +42,7 @@ def certify_graph(
     classifier: NodeClassifier,
     graph: AttributedGraph,
     layout: Layout,
-    nodes: Int[np.ndarray, "nodes"],
+    nodes: Int[np.ndarray, "nodes"] | Bool[np.ndarray, "nodes"],
     *,
     plan: SamplingPlan,
     settings: GraphSettings,
@@ -64,7 +64,7 @@ def certify_graph(
     layout
         From `cluster_layout` or `isotropic_node_layout`.
     nodes
-        Nodes that are certified, chosen without looking at their tallies.
+        Nodes that are certified, chosen without looking at their tallies: their numbers, or a mask over all nodes.
     plan
         How many samples per output group, and from which seed.
     settings
@@ -97,9 +97,8 @@ def certify_graph(
     FaultyPredictionError
         If the classifier returns scores that are not finite.
     """
-    chosen = np.unique(np.asarray(nodes, dtype=np.int64))
-    if chosen.size == 0 or chosen[0] < 0 or chosen[-1] >= graph.nodes:
-        raise InvalidInputError("nodes", f"they are not in 0 … {graph.nodes - 1}, or none", "Name nodes of the graph")
+    require_classifier(classifier)
+    chosen = chosen_nodes(nodes, graph.nodes)
     if graph.classes > classifier.classes:
         raise InvalidInputError(
             "classifier", f"it has {classifier.classes} classes, the graph {graph.classes}", "Use one for this graph"
@@ -169,6 +168,46 @@ def recertify_graph(run: str | os.PathLike[str], settings: GraphSettings) -> xr.
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
     return graph_result(load_graph(record, store), settings, record)
+
+
+def require_classifier(classifier: object) -> None:
+    """Refuse a bare network.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what to wrap it in.
+    """
+    if not isinstance(classifier, NodeClassifier):
+        raise InvalidInputError(
+            "classifier",
+            f"{type(classifier).__name__} is no node classifier",
+            "Wrap it: NetworkClassifier(network) for GCN and APPNP, EdgeIndexClassifier(module, classes) for others",
+        )
+
+
+def chosen_nodes(nodes: np.ndarray, total: int) -> Int[np.ndarray, "chosen"]:
+    """Return the numbers of the nodes that are certified, each once.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, a number is out of range, or the array is neither numbers nor a mask over all nodes.
+    """
+    given = np.asarray(nodes)
+    if given.dtype == np.bool_:
+        if given.shape != (total,):
+            raise InvalidInputError(
+                "nodes", f"a mask of shape {given.shape}", f"Pass one entry for each of {total} nodes"
+            )
+        given = np.flatnonzero(given)
+    if given.size == 0:
+        raise InvalidInputError("nodes", "there is none to certify", "Name at least one node")
+    if not np.issubdtype(given.dtype, np.integer):
+        raise InvalidInputError("nodes", f"{given.dtype} names no nodes", "Pass node numbers, or a boolean mask")
+    if int(given.min()) < 0 or int(given.max()) >= total:
+        raise InvalidInputError("nodes", f"one is not in 0 … {total - 1}", "Name nodes of the graph")
+    return np.unique(given.astype(np.int64))
 
 
 def _class_names(graph: AttributedGraph, classes: int) -> list[str]:

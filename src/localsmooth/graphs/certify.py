@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, CandidateRule, CandidateVotes, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
-from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Problem, Threat, solve
+from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Threat, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.counters import score_histogram
+from localsmooth.graphs.counting import node_problem
 from localsmooth.layout import Layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
@@ -33,7 +34,7 @@ def node_certificates(
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate] = (),
     score_bound: ScoreBound | None = None,
-    simultaneous: Simultaneous | None = None,
+    simultaneous: Simultaneous | CandidateRule | None = None,
 ) -> BaseCertificates:
     """Base certificates of some nodes that hold together with probability 1 − α.
 
@@ -52,12 +53,14 @@ def node_certificates(
     score_bound
         Bound on scores; empirical Bernstein by default.
     simultaneous
-        How the nodes share α; Bonferroni by default.
+        How the nodes share α; Bonferroni by default. A rule that waits for the candidate stage is completed by what
+        that stage saw of these nodes.
 
     Raises
     ------
     InvalidInputError
-        If there is no node, or a strategy cannot bound scores.
+        If there is no node, a strategy cannot bound scores, or it needs the votes of the candidate stage and the
+        tally has none.
     """
     return bounded_nodes(
         tally,
@@ -78,7 +81,7 @@ def bounded_nodes(
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate],
     score_bound: ScoreBound,
-    simultaneous: Simultaneous,
+    simultaneous: Simultaneous | CandidateRule,
 ) -> CertifiedOutputs:
     """Do what `node_certificates` does, and return the confidence bounds as well."""
     if nodes.size == 0:
@@ -86,8 +89,10 @@ def bounded_nodes(
     scores = None
     if any(isinstance(certificate, ScoreCertificate) for certificate in certificates):
         scores = OutputScores(score_histogram(tally, nodes), tally.further["reference"][nodes])
+    votes = tally.candidate_votes
+    first = None if votes is None else CandidateVotes(votes[nodes], tally.n_candidate)
     return certify_outputs(
-        OutputVotes(tally.candidate[nodes], tally.votes[nodes], tally.n, scores),
+        OutputVotes(tally.candidate[nodes], tally.votes[nodes], tally.n, scores, candidate_votes=first),
         SparseFlips(),
         layout.levels,
         layout.outputs.labels[nodes].astype(np.int64),
@@ -163,7 +168,8 @@ def certify_nodes(
         if targets.size == 0:
             counts.append(np.zeros(budgets, np.int64))
             continue
-        curve = solve(Problem(base.weights, base.eta, base.group, threat, targets), bound)
+        asked = node_problem(base, threat, targets)
+        curve = solve(asked.problem, bound)
         counts.append(np.maximum(curve.certified - base.discount, 0))
-        attacks = np.stack([answer.attack for answer in curve])
+        attacks = np.stack([asked.spread(answer.attack) for answer in curve])
     return NodeCurve(counts[0], counts[1], base.prediction.size, int((labels >= 0).sum()), attacks)

@@ -119,7 +119,19 @@ class EdgeIndexClassifier(NodeClassifier):
         remedy = (
             "Use layers that look at neighbourhoods alone: no caches (cached=True), no normalisation over the graph"
         )
-        alone = [self.scores(one[None], edges)[0] for one in batch]
+        try:
+            alone = [self.scores(one[None], edges)[0] for one in batch]
+        except (TypeError, IndexError, RuntimeError) as error:
+            shape = f"(float32 {tuple(clean.shape)}, int64 {tuple(edges.shape)})"
+            raise InvalidInputError(
+                "module",
+                f"called as module(attributes, edge_index) with {shape} it fails: {error}",
+                "Pass a module for this graph's attributes that takes these two and nothing else",
+            ) from error
+        if not all(bool(torch.isfinite(scores).all()) for scores in alone):
+            raise InvalidInputError(
+                "module", "it returns scores that are not finite", "Try it on the clean attributes, on none and on all"
+            )
         try:
             together = self.scores(batch, edges)
         except (IndexError, RuntimeError, ValueError) as error:
@@ -169,6 +181,10 @@ class EdgeIndexClassifier(NodeClassifier):
         """Predict as `scores` does, from edges that are block-diagonal already (and may differ between blocks)."""
         samples, nodes, _ = attributes.shape
         result = self.module(attributes.reshape(samples * nodes, -1), blocks)
+        if not isinstance(result, torch.Tensor):
+            raise InvalidInputError(
+                "module", f"it returned {type(result).__name__}", "Return one tensor of scores, nodes × classes"
+            )
         if tuple(result.shape) != (samples * nodes, self.classes):
             raise InvalidInputError(
                 "module",

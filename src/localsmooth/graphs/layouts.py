@@ -43,6 +43,10 @@ def cluster_layout(
     for field, pair in (("addition", addition), ("deletion", deletion)):
         if not all(0 <= level < 1 for level in pair):
             raise InvalidInputError(field, f"got {pair}", "Flip probabilities lie in [0, 1)")
+    if clusters.size != adjacency.shape[0]:
+        raise InvalidInputError(
+            "clusters", f"{clusters.size} labels for {adjacency.shape[0]} nodes", "Pass the cluster of each node"
+        )
     ranks = affinity_ranks(adjacency, clusters)
     steps = np.stack([np.linspace(*pair, num=len(ranks)) for pair in (addition, deletion)], axis=-1)
     partition = Partition(clusters.astype(np.int32))

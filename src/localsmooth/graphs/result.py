@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Int
 
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, certified_radius
-from localsmooth.collective import Curve, Problem, solve
+from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.certify import bounded_nodes
+from localsmooth.graphs.counting import equal_flips, node_problem
 from localsmooth.graphs.graph import UNLABELED
 from localsmooth.graphs.reach import broken_nodes, robust_alone
 from localsmooth.graphs.receptive import receptive_fields, strictly_local
@@ -139,7 +140,7 @@ def _joint(
     graph, base = sampled.graph, certified.base
     additions, deletions = (np.array(each, dtype=np.int64) for each in (settings.additions, settings.deletions))
     grid = budget_grid(additions.tolist(), deletions.tolist())
-    threat = settings.limits.threat(graph, certified.inputs, certified.clusters, additions=grid[0], deletions=grid[1])
+    parts = _parts(base, grid)
     shape = (len(masks), len(settings.bounds), additions.size, deletions.size)
     clusters = sampled.layout.inputs.count
     tables = {name: np.zeros(shape) for name in ("certified", "lower", "upper")}
@@ -151,14 +152,23 @@ def _joint(
             places[target, name] = t, b
             if not mask.any():
                 continue
-            curve = solve(Problem(base.weights, base.eta, base.group, threat, np.flatnonzero(mask)), bound)
-            _fill(tables, (t, b), curve, base.discount)
-            for index, answer in enumerate(curve):
-                cell = (t, b, *np.unravel_index(index, shape[2:]))
-                kinds = answer.attack.reshape(2, -1)
-                for kind in range(2):
-                    np.add.at(attack[cell][kind], certified.clusters, kinds[kind])
-                falls[cell][sampled.nodes] = mask & broken_nodes(base, answer.attack)
+            for part in parts:
+                threat = settings.limits.threat(
+                    graph, certified.inputs, certified.clusters, additions=grid[0][part], deletions=grid[1][part]
+                )
+                asked = node_problem(base, threat, np.flatnonzero(mask))
+                curve = solve(asked.problem, _share(bound, part.size / grid[0].size))
+                _fill(tables, (t, b), part, curve, base.discount)
+                for index, answer in zip(part, curve, strict=True):
+                    cell = (t, b, *np.unravel_index(index, shape[2:]))
+                    spending = asked.spread(answer.attack)
+                    for kind, spent in enumerate(spending.reshape(2, -1)):
+                        np.add.at(attack[cell][kind], certified.clusters, spent)
+                    falls[cell][sampled.nodes] = mask & broken_nodes(base, spending)
+            for name in ("certified", "lower"):
+                # What holds against more flips holds against fewer.
+                backwards = tables[name][t, b, ::-1, ::-1]
+                np.maximum.accumulate(np.maximum.accumulate(backwards, axis=0), axis=1, out=backwards)
     alone = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
     caps = attribute_caps(graph, certified.inputs)
     alone[..., sampled.nodes] = robust_alone(base, caps, additions, deletions) & masks[RATIO]
@@ -178,13 +188,35 @@ def _joint(
     return joint, _Curves(joint, list(places), places)
 
 
-def _fill(tables: dict[str, np.ndarray], place: tuple[int, int], curve: Curve, discount: int) -> None:
+def _parts(
+    base: BaseCertificates, grid: tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
+) -> list[Int[np.ndarray, "_"]]:
+    """Pairs of budgets that are solved together: each kind alone where counting its flips says everything."""
+    groups = base.weights.shape[-1] // 2
+    alone = [np.flatnonzero(other == 0) for other in grid]
+    kinds = [np.arange(groups, 2 * groups), np.arange(groups)]
+    parts = [part for part, columns in zip(alone, kinds, strict=True) if equal_flips(base, columns)]
+    solved = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    rest = np.setdiff1d(np.arange(grid[0].size), solved)
+    return [part for part in (*parts, rest) if part.size]
+
+
+def _share(bound: Bound, share: float) -> Bound:
+    """The bound with its share of the time that it may take for all pairs."""
+    if not isinstance(bound, Exact) or bound.time_limit is None:
+        return bound
+    return replace(bound, time_limit=float(bound.time_limit) * share)
+
+
+def _fill(
+    tables: dict[str, np.ndarray], place: tuple[int, int], part: Int[np.ndarray, "_"], curve: Curve, discount: int
+) -> None:
     for name, values in (
         ("certified", np.maximum(curve.certified - discount, 0)),
         ("lower", np.maximum(curve.lower - discount, 0.0)),
         ("upper", curve.upper),
     ):
-        tables[name][place] = values.reshape(tables[name].shape[2:])
+        tables[name][place].reshape(-1)[part] = values
 
 
 def _item(

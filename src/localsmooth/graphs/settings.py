@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
@@ -51,7 +51,7 @@ class GraphSettings:
     deletions: Sequence[int] = tuple(range(41))
     certificates: Sequence[VoteCertificate | ScoreCertificate] = (RenyiVotes(),)
     bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
-    simultaneous: Simultaneous = field(default_factory=Bonferroni)
+    simultaneous: Simultaneous | CandidateRule = field(default_factory=Bonferroni)
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     limits: AttackLimits = field(default_factory=AttackLimits)
     strictly_local: bool = False

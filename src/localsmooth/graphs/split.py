@@ -48,7 +48,7 @@ def split_per_class(labels: Int[np.ndarray, "nodes"], *, per_class: int = 20, se
         members = generator.permutation(np.flatnonzero(labels == label))
         if members.size <= 2 * per_class:
             raise InvalidInputError(
-                "per_class", f"class {label} has only {members.size} nodes", f"Use less than {members.size / 2:g}"
+                "per_class", f"class {label} has only {members.size} nodes", f"Use at most {(members.size - 1) // 2}"
             )
         for part, chosen in zip(parts, np.split(members, [per_class, 2 * per_class]), strict=True):
             part.append(chosen)

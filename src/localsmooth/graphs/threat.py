@@ -70,8 +70,15 @@ def flip_threat(
     )
 
 
-def node_limit(graph: AttributedGraph, inputs: Partition, *, most_nodes: int, per_node: int | None = None) -> Threat:
-    """Flips at no more than so many nodes, with no more than so many flips of either kind at each.
+def node_limit(
+    graph: AttributedGraph,
+    inputs: Partition,
+    *,
+    most_nodes: int,
+    per_node: int | None = None,
+    both_per_node: int | None = None,
+) -> Threat:
+    """Flips at no more than so many nodes, with no more than so many flips at each.
 
     Input groups are clusters, and the certificate sees only what is spent in each of them. So this becomes: in a
     cluster no more than its most generous `most_nodes` nodes have room for, and in all clusters together no more than
@@ -87,20 +94,29 @@ def node_limit(graph: AttributedGraph, inputs: Partition, *, most_nodes: int, pe
         Number of nodes that may be attacked.
     per_node
         Largest number of additions, and of deletions, at one node.
+    both_per_node
+        Largest number of additions and deletions together at one node.
     """
-    if most_nodes < 0 or (per_node is not None and per_node < 0):
-        raise InvalidInputError("most_nodes", f"got {most_nodes} and {per_node}", "Pass numbers >= 0")
+    for name, value in (("most_nodes", most_nodes), ("per_node", per_node), ("both_per_node", both_per_node)):
+        if value is not None and value < 0:
+            raise InvalidInputError(name, f"got {value}", "Pass a number >= 0")
     kinds = (graph.width - graph.ones_per_node, graph.ones_per_node)
-    limits = [room if per_node is None else np.minimum(room, per_node) for room in kinds]
+    most = min((limit for limit in (per_node, both_per_node) if limit is not None), default=graph.width)
+    limits = [np.minimum(room, most) for room in kinds]
     groups = [inputs.members(group) for group in range(inputs.count)]
     caps = [_largest(room[members], most_nodes) for room in limits for members in groups]
     addition, deletion = (list(range(start, start + inputs.count)) for start in (0, inputs.count))
     totals = [_largest(room, most_nodes) for room in limits]
-    return (
+    threat = (
         Caps(np.array(caps, dtype=np.float64))
         & Ball(totals[0], 0, columns=addition)
         & Ball(totals[1], 0, columns=deletion)
     )
+    if both_per_node is None:
+        return threat
+    together = np.minimum(limits[0] + limits[1], both_per_node)
+    shares = np.array([_largest(together[members], most_nodes) for members in groups])
+    return threat & GroupBudgets(np.tile(np.arange(inputs.count), 2), shares) & Ball(_largest(together, most_nodes), 0)
 
 
 def _largest(room: Int[np.ndarray, "nodes"], count: int) -> float:
@@ -115,29 +131,35 @@ class AttackLimits:
     ----------
     node_budget
         Most additions, and most deletions, at any one node.
+    node_flips
+        Most additions and deletions together at any one node.
     attacked_nodes
         Most nodes whose attributes are changed.
     cluster_budget
         Most additions, and most deletions, in any one cluster.
+    cluster_flips
+        Most additions and deletions together in any one cluster.
     attacked_clusters
         Most clusters in which attributes are changed.
 
     Raises
     ------
     InvalidInputError
-        If a limit is negative.
+        If a limit is negative, or no whole number.
     """
 
     node_budget: int | None = None
     attacked_nodes: int | None = None
     cluster_budget: int | None = None
     attacked_clusters: int | None = None
+    node_flips: int | None = None
+    cluster_flips: int | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and value < 0:
-                raise InvalidInputError(field.name, f"got {value}", "Pass a number >= 0, or None for no limit")
+            if value is not None and not (isinstance(value, (int, np.integer)) and value >= 0):
+                raise InvalidInputError(field.name, f"got {value}", "Pass a whole number >= 0, or None for no limit")
 
     def threat(
         self,
@@ -162,12 +184,16 @@ class AttackLimits:
             ε⁺ and ε⁻, as in `flip_threat`.
         """
         threat = flip_threat(attribute_caps(graph, inputs), additions=additions, deletions=deletions)
-        if self.node_budget is not None or self.attacked_nodes is not None:
+        if not (self.node_budget is None and self.node_flips is None and self.attacked_nodes is None):
             most = graph.nodes if self.attacked_nodes is None else self.attacked_nodes
-            threat = threat & node_limit(graph, inputs, most_nodes=most, per_node=self.node_budget)
+            threat = threat & node_limit(
+                graph, inputs, most_nodes=most, per_node=self.node_budget, both_per_node=self.node_flips
+            )
         if self.cluster_budget is not None:
             number = int(clusters.max()) + 1
             threat = threat & GroupBudgets(np.concatenate([clusters, number + clusters]), self.cluster_budget)
+        if self.cluster_flips is not None:
+            threat = threat & GroupBudgets(np.tile(clusters, 2), self.cluster_flips)
         if self.attacked_clusters is not None:
             threat = threat & AtMostGroups(self.attacked_clusters, np.tile(clusters, 2))
         return threat
@@ -176,8 +202,10 @@ class AttackLimits:
         """The limits, to follow what the budgets allow; empty where there is none."""
         said = {
             "at any one node at most {} additions and as many deletions": self.node_budget,
+            "at any one node at most {} bits in all": self.node_flips,
             "at no more than {} nodes": self.attacked_nodes,
             "in any one cluster at most {} additions and as many deletions": self.cluster_budget,
+            "in any one cluster at most {} bits in all": self.cluster_flips,
             "in no more than {} clusters": self.attacked_clusters,
         }
         return "".join(f", {words.format(value)}" for words, value in said.items() if value is not None)

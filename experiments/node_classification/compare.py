@@ -1,7 +1,7 @@
-"""Isotropic and localized smoothing of APPNP on a citation graph, and what each bound makes of the same tallies.
+"""Isotropic and localized smoothing on a citation graph, and what each bound makes of the same tallies.
 
-    python experiments/node_classification.py sample --data citeseer.npz --runs RUNS [--samples 25000]
-    python experiments/node_classification.py table --data citeseer.npz --runs RUNS [--samples 25000]
+    python experiments/node_classification/compare.py sample --data citeseer.npz --runs RUNS [--samples 25000]
+    python experiments/node_classification/compare.py table --data citeseer.npz --runs RUNS [--samples 25000]
 
 `sample` trains and draws, and goes on where it stopped; `table` prints Markdown from whatever is complete. Localized
 smoothing draws so many samples for each cluster. Isotropic smoothing is drawn twice: with as many samples for each
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,42 +37,59 @@ from localsmooth.sampling import DirectoryStore, StoreError, collect_tallies, de
 CLUSTERS = 5
 # Clusters, and the deletion probabilities of an output's own cluster and of the farthest.
 METHODS = [(1, 0.9, 0.9), (CLUSTERS, 0.7, 0.9), (CLUSTERS, 0.5, 0.9), (1, 0.7, 0.7)]
+MODELS = {"appnp": {"kind": "appnp"}, "gcn": {"kind": "gcn", "hidden": [64] * 5}}
 BUDGETS = {"deletions": list(range(61)), "additions": list(range(21))}
 SHOWN = {"deletions": (0, 4, 10, 20), "additions": (0, 1, 3, 5)}
 
 
-def configuration(data: Path, samples: int, clusters: int, low: float, high: float) -> GraphConfiguration:
+Levels = tuple[int, float, float]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all runs have in common."""
+
+    data: Path
+    model: str
+    runs: Path
+    samples: int
+    only: list[str]
+
+    def name(self, levels: Levels) -> str:
+        """What files of a method are called."""
+        model = "" if self.model == "appnp" else f"-{self.model}"
+        return f"{self.data.stem}{model}-{levels[0]}x{levels[1]}-{levels[2]}"
+
+    def methods(self) -> list[tuple[Levels, int]]:
+        """Every method that was asked for, with its number of samples for each distribution."""
+        equal_outputs = [(levels, self.samples) for levels in METHODS]
+        equal_passes = [(levels, self.samples * CLUSTERS) for levels in METHODS if levels[0] == 1]
+        every = equal_outputs + equal_passes
+        return [(at, n) for at, n in every if not self.only or any(part in self.name(at) for part in self.only)]
+
+
+def configuration(task: Task, samples: int, levels: Levels) -> GraphConfiguration:
     """The run of one smoothing distribution; what it does not say is the paper's choice and the default."""
+    clusters, low, high = levels
     return parse_graph_configuration(
         {
-            "graph": {"data": str(data.resolve()), "clusters": clusters},
+            "model": MODELS[task.model],
+            "graph": {"data": str(task.data.resolve()), "clusters": clusters},
             "noise": {"addition": (0.01, 0.01), "deletion": (low, high)},
             "sampling": {"n_candidate": max(200, samples // 50), "n_bound": samples},
         }
     )
 
 
-def runs_of(samples: int) -> list[tuple[tuple[int, float, float], int]]:
-    """Every method with its number of samples for each distribution."""
-    equal_outputs = [(levels, samples) for levels in METHODS]
-    equal_passes = [(levels, samples * CLUSTERS) for levels in METHODS if levels[0] == 1]
-    return equal_outputs + equal_passes
-
-
-def name_of(data: Path, clusters: int, low: float, high: float) -> str:
-    """What files of a method are called."""
-    return f"{data.stem}-{clusters}x{low}-{high}"
-
-
-def sample(data: Path, runs: Path, samples: int) -> None:
+def sample(task: Task) -> None:
     """Train and draw what is missing."""
-    for levels, number in runs_of(samples):
-        asked = configuration(data, number, *levels)
+    for levels, number in task.methods():
+        asked = configuration(task, number, levels)
         started = time.perf_counter()
         prepared = build_graph_data(asked)
-        classifier = build_classifier(asked, prepared, runs / f"{name_of(data, *levels)}.safetensors")
+        classifier = build_classifier(asked, prepared, task.runs / f"{task.name(levels)}.safetensors")
         trained = time.perf_counter()
-        place = runs / f"{name_of(data, *levels)}-{number}"
+        place = task.runs / f"{task.name(levels)}-{number}"
         with DirectoryStore(place) as store:
             arguments = classifier, prepared.graph, prepared.layout, build_graph_plan(asked), store
             tally = sample_nodes(*arguments, progress=default_progress())
@@ -80,24 +98,24 @@ def sample(data: Path, runs: Path, samples: int) -> None:
         print(f"{place.name}: {seconds}, accuracy before abstention {right:.3f}", flush=True)
 
 
-def table(data: Path, runs: Path, samples: int, seconds: float) -> None:
+def table(task: Task, seconds: float, bases: list[str]) -> None:
     """Print the tables of all complete runs."""
     for kind in BUDGETS:
-        print(f"\n### {data.stem}: {kind}\n")
+        print(f"\n### {task.data.stem}, {task.model}: {kind}\n")
         heads = [f"ε = {budget}" for budget in SHOWN[kind]]
         print("| smoothing | N₂ per distribution | base certificate | collective | " + " | ".join(heads) + " | ACR |")
         print("|---|---|---|---|" + "---|" * (len(heads) + 1))
-        for levels, number in runs_of(samples):
-            if (runs / f"{name_of(data, *levels)}-{number}" / "manifest.json").exists():
-                rows(data, runs, number, levels, kind, seconds)
+        for levels, number in task.methods():
+            if (task.runs / f"{task.name(levels)}-{number}" / "manifest.json").exists():
+                rows(task, number, levels, kind, seconds, bases)
 
 
-def rows(data: Path, runs: Path, samples: int, levels: tuple[int, float, float], kind: str, seconds: float) -> None:
+def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, chosen: list[str]) -> None:
     """Print one distribution's rows."""
     budgets = BUDGETS[kind]
-    asked = configuration(data, samples, *levels)
+    asked = configuration(task, samples, levels)
     prepared = build_graph_data(asked)
-    store = DirectoryStore(runs / f"{name_of(data, *levels)}-{samples}", read_only=True)
+    store = DirectoryStore(task.runs / f"{task.name(levels)}-{samples}", read_only=True)
     try:
         tally = collect_tallies(store, [prepared.layout], node_counters(), plan=build_graph_plan(asked))[0]
     except StoreError:
@@ -116,10 +134,12 @@ def rows(data: Path, runs: Path, samples: int, levels: tuple[int, float, float],
     }
     bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=seconds)}
     for label, arguments in bases.items():
+        if not any(part in label for part in chosen):
+            continue
         base = node_certificates(tally, prepared.layout, nodes, alpha=asked.certificate.alpha, **arguments)
         # With one cluster an attack is a number of flips, and the exact bound is there at once.
-        chosen = bounds if levels[0] > 1 else {"exact": bounds["exact"]}
-        for bound, method in chosen.items():
+        tried = bounds if levels[0] > 1 else {"exact": bounds["exact"]}
+        for bound, method in tried.items():
             curve = certify_nodes(base, labels, threat, method)
             shown = " | ".join(f"{curve.accuracy[budgets.index(budget)]:.3f}" for budget in SHOWN[kind])
             print(f"| {name} | {tally.n:,} | {label} | {bound} | {shown} | {curve.acr(budgets):.2f} |", flush=True)
@@ -131,12 +151,16 @@ if __name__ == "__main__":
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--samples", type=int, default=25_000, help="N₂ of each distribution")
+    parser.add_argument("--model", choices=list(MODELS), default="appnp", help="APPNP, or a GCN of six layers")
+    parser.add_argument("--only", nargs="*", default=[], help="methods whose name contains one of these: 5x0.5-0.9")
+    parser.add_argument("--bases", nargs="*", default=[""], help="base certificates whose name contains one of these")
     parser.add_argument("--seconds", type=float, default=30.0, help="of the exact bound, for each curve")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     np.seterr(all="raise", under="ignore")
+    task = Task(arguments.data, arguments.model, arguments.runs, arguments.samples, arguments.only)
     if arguments.command == "sample":
-        sample(arguments.data, arguments.runs, arguments.samples)
+        sample(task)
     else:
-        table(arguments.data, arguments.runs, arguments.samples, arguments.seconds)
+        table(task, arguments.seconds, arguments.bases)
