@@ -9,11 +9,12 @@ import pytest
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import CallableModel
-from localsmooth.sampling import MemoryStore, PoisonedChunksError, ProcessExecutor
+from localsmooth.sampling import MemoryStore, PoisonedChunksError, ProcessExecutor, SamplingPlan
 from localsmooth.sampling.fleet import WorkerError
 from localsmooth.sampling.processes import _most, _share  # pyright: ignore[reportPrivateUsage]
 from tests.faults.trouble import (
     CHUNKS,
+    Comatose,
     Greedy,
     Poisonous,
     Sleepy,
@@ -23,7 +24,7 @@ from tests.faults.trouble import (
     disturbed,
     undisturbed,
 )
-from tests.sampling.exact import assert_same, run
+from tests.sampling.exact import assert_same, make_layout, run
 from tests.sampling.test_stopping import LAYOUT as STOPPED_LAYOUT
 from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
 from tests.sampling.test_stopping import assert_equal, assert_holds_what_counts
@@ -63,6 +64,23 @@ def test_a_chunk_that_hangs_is_drawn_by_another_worker(tmp_path: Path) -> None:
     found = disturbed(Sleepy(tmp_path, call=8), executor=ProcessExecutor(2))
     assert (tmp_path / "struck").exists()
     assert_same(found, undisturbed())
+
+
+def test_a_worker_that_hangs_for_ever_is_replaced_and_its_chunk_drawn_again(tmp_path: Path) -> None:
+    store = MemoryStore()
+    found = disturbed(Sleepy(tmp_path, call=5), executor=ProcessExecutor(1, chunk_time_limit=3.0), store=store)
+    assert (tmp_path / "struck").exists()
+    assert processes(tmp_path) == 2, "the worker was not replaced"
+    assert len(store.finished()) == CHUNKS
+    assert_same(found, undisturbed())
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.long
+def test_a_chunk_that_hangs_every_time_is_named_like_any_other_that_fails() -> None:
+    plan = SamplingPlan(n_candidate=10, n_bound=10, chunk_size=10)
+    with pytest.raises(PoisonedChunksError, match=r"3 tries\): ChunkHung: it was not done after 1 s"):
+        run(Comatose(), plan=plan, layout=make_layout(cells=(1, 1)), executor=ProcessExecutor(1, chunk_time_limit=1.0))
 
 
 def test_poisoned_chunks_are_named_with_what_the_model_said() -> None:

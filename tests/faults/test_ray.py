@@ -16,7 +16,7 @@ from localsmooth.models import TorchModel
 from localsmooth.sampling import DirectoryStore, MemoryStore, PoisonedChunksError, RayExecutor, SerialExecutor
 from localsmooth.sampling.fleet import WorkerError
 from localsmooth.scenes import UNet
-from tests.faults.trouble import CHUNKS, PLAN, Poisonous, Suicidal, Troubled, Unloadable, disturbed, undisturbed
+from tests.faults.trouble import CHUNKS, PLAN, Poisonous, Sleepy, Suicidal, Troubled, Unloadable, disturbed, undisturbed
 from tests.sampling.exact import assert_same, run
 from tests.sampling.test_stopping import LAYOUT as STOPPED_LAYOUT
 from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
@@ -46,6 +46,16 @@ def test_two_actors_draw_the_same_tallies_as_one_chunk_after_the_other(local: No
         assert len(store.finished()) == CHUNKS
     assert_same(found, disturbed(model, executor=SerialExecutor()))
     assert found.votes.min() < found.n
+
+
+@pytest.mark.long
+def test_an_actor_that_hangs_for_ever_is_replaced_and_its_chunk_drawn_again(local: None, tmp_path: Path) -> None:
+    store = MemoryStore()
+    executor = RayExecutor(workers=1, chunk_time_limit=5.0)
+    found = disturbed(Sleepy(tmp_path, call=5), executor=executor, store=store)
+    assert len(list(tmp_path.glob("pid-*"))) == 2, "the actor was not replaced"
+    assert len(store.finished()) == CHUNKS
+    assert_same(found, undisturbed())
 
 
 def test_an_actor_that_dies_is_replaced_and_its_chunk_drawn_again(local: None, tmp_path: Path) -> None:

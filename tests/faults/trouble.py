@@ -108,6 +108,15 @@ class Poisonous(ExactModel):
         return super().__call__(batch)
 
 
+class Comatose(ExactModel):
+    """Never returns in other processes than the first."""
+
+    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
+        if multiprocessing.parent_process() is not None:
+            time.sleep(10**6)
+        return super().__call__(batch)
+
+
 class Unloadable(ExactModel):
     """Cannot be brought to another process."""
 

@@ -25,6 +25,7 @@ from localsmooth.sampling import (
     MemoryStore,
     PoisonedChunksError,
     Problem,
+    ProcessExecutor,
     SamplingPlan,
     SerialExecutor,
     Session,
@@ -58,6 +59,9 @@ class MadeUpCrew(Crew):
         self.started += 1
         self.tasks[self.started] = deque()
         return self.started
+
+    def end(self, worker: Hashable) -> None:
+        raise AssertionError("nobody hangs")
 
     def send(self, worker: Hashable, task: Task) -> None:
         assert isinstance(worker, int)
@@ -149,6 +153,9 @@ class ByHand(Crew):
     def start(self) -> Hashable:
         self.started += 1
         return self.started
+
+    def end(self, worker: Hashable) -> None:
+        raise AssertionError("nobody hangs")
 
     def send(self, worker: Hashable, task: Task) -> None:
         self.sent.append((worker, task.chunk.index))
@@ -359,3 +366,84 @@ def test_halved_batches_draw_the_same_samples() -> None:
     whole, halved = (worker(Task(Chunk(0, 0, 0, 0, 6), halvings=h)) for h in (0, 2))
     assert (whole.provenance["batch_size"], halved.provenance["batch_size"]) == (6, 1)
     np.testing.assert_array_equal(whole.counts["labels.counts"], halved.counts["labels.counts"])
+
+
+class Hanging(ByHand):
+    """Workers say nothing by themselves; one that is ended is lost, as a process is."""
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__()
+        self.clock = clock
+        self.ended: list[Hashable] = []
+
+    def end(self, worker: Hashable) -> None:
+        self.ended.append(worker)
+        self.events.append([Lost(worker, "signal 9")])
+
+    def wait(self, seconds: float | None) -> Sequence[Event]:
+        if seconds == 0.0:
+            return []
+        if self.events:
+            return self.events.popleft()
+        assert seconds is not None, "waits for ever"
+        self.clock[0] += seconds
+        return []
+
+
+def hanging(limit: float | None) -> tuple[Hanging, FleetSession, list[float]]:
+    clock = [0.0]
+    crew = Hanging(clock)
+    return crew, FleetSession(crew, 1, lambda: clock[0], limit), clock
+
+
+def test_a_worker_that_hangs_is_replaced_and_its_chunk_has_failed_once() -> None:
+    crew, session, clock = hanging(20.0)
+    session.submit(task(0))
+    session.submit(task(1))
+    crew.events.append([Ready(1)])
+    with pytest.raises(FailedChunkError, match="not done after 20 s") as caught:
+        session.collect()
+    assert (caught.value.task.chunk.index, caught.value.trouble.died) == (0, False)
+    assert 20 < clock[0] < 25
+    assert crew.ended == [1]
+    crew.events.extend([[Ready(2)], [Done(2, record(1))]])
+    assert session.collect().chunk.index == 1
+    assert crew.sent == [(1, 0), (1, 1), (2, 1)]
+
+
+def test_a_chunk_that_was_done_just_before_its_worker_was_ended_counts_and_no_other_is_blamed() -> None:
+    crew, session, _ = hanging(20.0)
+    session.submit(task(0))
+    session.submit(task(1))
+    crew.events.append([Ready(1)])
+
+    def end(worker: Hashable) -> None:
+        crew.ended.append(worker)
+        crew.events.append([Done(worker, record(0)), Lost(worker, "signal 9")])
+        crew.events.extend([[Ready(2)], [Done(2, record(1))]])
+
+    crew.end = end  # type: ignore[method-assign]
+    assert [session.collect().chunk.index for _ in range(2)] == [0, 1]
+
+
+def test_without_a_limit_a_chunk_may_take_a_hundred_times_the_usual_and_ten_minutes() -> None:
+    crew, session, clock = hanging(None)
+    for index in range(4):
+        session.submit(task(index))
+        if index == 0:
+            crew.events.append([Ready(1)])
+        if index == 3:
+            break
+        clock[0] += 8.0
+        crew.events.append([Done(1, record(index))])
+        session.collect()
+    start = clock[0]
+    with pytest.raises(FailedChunkError, match="not done after"):
+        session.collect()
+    assert clock[0] - start >= 600
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan"), float("inf")])
+def test_impossible_limits_are_refused(limit: float) -> None:
+    with pytest.raises(InvalidInputError, match="chunk_time_limit"):
+        ProcessExecutor(1, chunk_time_limit=limit)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 from scipy import special
 
+from localsmooth.blocks import look_up
 from localsmooth.bounds.binomial import binomial_tail
 from localsmooth.bounds.cases import distinct_cases
 from localsmooth.errors import InvalidInputError, LocalsmoothError
@@ -59,10 +60,15 @@ def clopper_pearson_lower(
     """
     counts = np.asarray(votes)
     _check(counts, n, level)
-    columns = [np.broadcast_to(np.asarray(column), counts.shape).ravel() for column in (counts, n, level)]
-    first, case = distinct_cases(*columns)
-    bounds = _lower(*(column[first].astype(np.float64) for column in columns))
-    return bounds[case].reshape(counts.shape)
+    columns = [np.asarray(column) for column in (counts, n, level)]
+    # What is the same for all outputs is not spread over them.
+    columns = [np.broadcast_to(c, counts.shape).ravel() if c.ndim else c.reshape(1) for c in columns]
+    varying = [column for column in columns if column.size == counts.size]
+    first, case = distinct_cases(*varying)
+    bounds = _lower(
+        *((c[first] if c.size == counts.size else c.repeat(first.size)).astype(np.float64) for c in columns)
+    )
+    return look_up(bounds, case).reshape(counts.shape)
 
 
 def clopper_pearson_upper(

@@ -178,8 +178,9 @@ def certify_outputs(
             lower = mean if lower is None else lower
     assert lower is not None
     weights, eta = parts[0] if len(parts) == 1 else best_of(*parts)
-    reached = eta.reshape(-1, group.size).max(axis=0)
-    prediction = np.where(reached > 0, observed.candidate, ABSTAIN).astype(np.int64)
+    reached = eta if eta.ndim == 1 else eta.max(axis=0)
+    candidate = observed.candidate if observed.candidate.dtype.kind == "i" else observed.candidate.astype(np.int64)
+    prediction = np.where(reached > 0, candidate, ABSTAIN)
     return CertifiedOutputs(BaseCertificates(weights, eta, group, prediction, simultaneous.discount), lower)
 
 

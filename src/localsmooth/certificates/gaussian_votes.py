@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import special
 
+from localsmooth.blocks import blocks
 from localsmooth.certificates.contract import Thresholds, VoteCertificate, checked_lower_probability, require_noise
 from localsmooth.noise import Gaussian, Noise
 
@@ -43,7 +44,13 @@ def gaussian_vote_eta(lower_probability: Float[np.ndarray, "outputs"]) -> Float[
     InvalidInputError
         If a bound is outside [0, 1).
     """
-    q = checked_lower_probability(lower_probability)
+    eta = np.empty(lower_probability.shape)
+    for block in blocks(eta.size):
+        eta[block] = _eta(checked_lower_probability(lower_probability[block]))
+    return eta
+
+
+def _eta(q: Float[np.ndarray, "outputs"]) -> Float[np.ndarray, "outputs"]:
     tail = np.where(q > 0.5, 1.0 - q, 0.5)  # exact, by Sterbenz's lemma
     target = tail * (1 + 2 * _NDTR_ERROR)
     root = np.maximum(-special.ndtri(np.minimum(target * (1 + _NDTR_ERROR), 0.5)), 0.0)

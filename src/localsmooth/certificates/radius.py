@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
+from localsmooth.blocks import blocks
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["certified_radius"]
@@ -38,7 +39,16 @@ def certified_radius(
     """
     if norm not in (0, 1, 2):
         raise InvalidInputError("norm", f"got {norm}", "Pass 0, 1 or 2")
-    worst = weights.max(axis=-1)[..., group]
+    highest = weights.max(axis=-1)
+    radius = np.empty(group.size)
+    for block in blocks(group.size):
+        radius[block] = _radius(highest[..., group[block]], eta[..., block], norm)
+    return radius
+
+
+def _radius(
+    worst: Float[np.ndarray, "*certificates outputs"], eta: Float[np.ndarray, "*certificates outputs"], norm: int
+) -> Float[np.ndarray, "outputs"]:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         radius = eta / worst
         if norm == 2:
@@ -46,4 +56,4 @@ def certified_radius(
     radius = np.nextafter(radius, 0.0)
     radius = np.where(worst > 0, radius, np.inf)
     radius = np.where(eta > 0, radius, 0.0)
-    return radius.reshape(-1, group.size).max(axis=0)
+    return radius.reshape(-1, radius.shape[-1]).max(axis=0)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
+from localsmooth.blocks import look_up
 from localsmooth.collective.arrays import Numbers
 from localsmooth.collective.steps import Steps, step_functions
 from localsmooth.collective.threat import Constraints, Threat
@@ -133,7 +134,8 @@ class Problem:
             )
         if outputs and not np.issubdtype(labels.dtype, np.integer):
             raise InvalidInputError("group", f"has type {labels.dtype}", "give whole numbers")
-        labels = labels.astype(np.int64)
+        if labels.dtype.kind != "i":
+            labels = labels.astype(np.int64)
         if outputs and not (int(labels.min()) >= 0 and int(labels.max()) < W.shape[1]):
             raise InvalidInputError("group", f"reaches outside 0 … {W.shape[1] - 1}", "give a row of the weights")
         object.__setattr__(self, "weights", W)
@@ -197,9 +199,10 @@ class Problem:
 
     @cached_property
     def _place(self) -> Int[np.ndarray, "counted"]:
-        places = np.zeros(self.weights.shape[1], dtype=np.int64)
+        groups = self.weights.shape[1]
+        places = np.zeros(groups, dtype=np.int16 if groups <= 1 << 15 else np.int64)
         places[self.group_labels] = np.arange(len(self.group_labels))
-        return places[self.group[self._counted]]
+        return look_up(places, self.group[self._counted])
 
     def _pieces(self, eta: Float[np.ndarray, "certificates counted"]) -> Pieces:
         present = self.group_labels

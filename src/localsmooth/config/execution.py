@@ -26,12 +26,17 @@ class ExecutionSection(Section):
     address: str | None = None
     """Address of a running Ray cluster, or "auto"; by default Ray is started on this machine."""
 
+    chunk_time_limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Seconds that a chunk may take before its process or actor counts as hung and is replaced; by default a hundred
+    times the usual, and at least ten minutes, once a few chunks are done."""
+
     @model_validator(mode="after")
     def _fitting(self) -> ExecutionSection:
         if self.address is not None and self.executor != "ray":
             raise ValueError('address goes with executor = "ray" only')
-        if self.gpus_per_worker is not None and self.executor not in ("processes", "ray"):
-            raise ValueError('gpus_per_worker goes with executor = "processes" or "ray" only')
+        for key in ("gpus_per_worker", "chunk_time_limit"):
+            if getattr(self, key) is not None and self.executor not in ("processes", "ray"):
+                raise ValueError(f'{key} goes with executor = "processes" or "ray" only')
         if self.workers is not None and self.executor in (None, "serial"):
             raise ValueError('workers goes with executor = "threads", "processes" or "ray" only')
         return self
@@ -50,7 +55,14 @@ def build_executor(section: ExecutionSection) -> Executor | None:
     if section.executor == "threads":
         return ThreadExecutor(section.workers)
     if section.executor == "processes":
-        return ProcessExecutor(section.workers, gpus_per_worker=section.gpus_per_worker)
+        return ProcessExecutor(
+            section.workers, gpus_per_worker=section.gpus_per_worker, chunk_time_limit=section.chunk_time_limit
+        )
     if section.executor == "ray":
-        return RayExecutor(section.address, workers=section.workers, gpus_per_worker=section.gpus_per_worker)
+        return RayExecutor(
+            section.address,
+            workers=section.workers,
+            gpus_per_worker=section.gpus_per_worker,
+            chunk_time_limit=section.chunk_time_limit,
+        )
     return None

@@ -69,15 +69,22 @@ class Layout:
         """What the model sees when it predicts one output group."""
         return View() if self.views is None else self.views[group]
 
-    def level_map(self, group: int) -> Float[np.ndarray, "..."]:
+    def level_map(self, group: int, crop: tuple[slice, ...] = ()) -> Float[np.ndarray, "..."]:
         """Noise level of every element of the input label map under one output group's distribution.
 
         Inputs that the group's view hides have level `inf`. Parameters of the level, if any, are trailing axes.
+
+        Parameters
+        ----------
+        group
+            Which output group.
+        crop
+            The part of the label map that is wanted, all of it by default.
         """
-        levels = self.levels[group][self.inputs.labels]
+        levels = self.levels[group][self.inputs.labels[crop]]
         hidden = self.view(group).hidden
         if hidden is not None:
-            levels[hidden] = np.inf
+            levels[hidden[crop]] = np.inf
         return levels
 
     @property
@@ -91,7 +98,7 @@ class Layout:
         state = hashlib.sha256()
         for array in (self.outputs.labels, self.inputs.labels, self.levels):
             state.update(str((array.shape, array.dtype.str)).encode())
-            state.update(np.ascontiguousarray(array).tobytes())
+            state.update(np.ascontiguousarray(array).data)
         for view in self.views or ():
             state.update(repr((view.inputs, view.outputs)).encode())
             if view.hidden is not None:

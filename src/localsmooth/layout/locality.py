@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Int
 from scipy import ndimage
 
 from localsmooth.errors import InvalidInputError
@@ -28,13 +28,9 @@ def _require_own_groups(layout: Layout) -> None:
         )
 
 
-def _hide_unseen(layout: Layout, seen: list[Bool[np.ndarray, "..."]]) -> Float[np.ndarray, "..."]:
-    """Set the level to inf for every input group of which an output group sees nothing."""
-    levels = layout.levels.copy()
-    for group, mask in enumerate(seen):
-        visible = np.bincount(layout.inputs.labels[mask], minlength=layout.inputs.count) > 0
-        levels[group, ~visible] = np.inf
-    return levels
+def _visible(labels: Int[np.ndarray, "..."], groups: int) -> Bool[np.ndarray, "groups"]:
+    """Which input groups occur among some labels."""
+    return np.bincount(labels.ravel(), minlength=groups) > 0
 
 
 def masked(layout: Layout, distance: int = 0) -> Layout:
@@ -55,7 +51,7 @@ def masked(layout: Layout, distance: int = 0) -> Layout:
     _require_own_groups(layout)
     if distance < 0:
         raise InvalidInputError("distance", f"got {distance}", "Pass 0 or more input elements")
-    seen: list[np.ndarray] = []
+    levels = layout.levels.copy()
     views: list[View] = []
     for group in range(layout.outputs.count):
         own = layout.inputs.mask(group)
@@ -64,8 +60,8 @@ def masked(layout: Layout, distance: int = 0) -> Layout:
         before = layout.view(group)
         hidden = ~near if before.hidden is None else ~near | before.hidden
         views.append(replace(before, hidden=hidden))
-        seen.append(near)
-    return replace(layout, levels=_hide_unseen(layout, seen), views=tuple(views))
+        levels[group, ~_visible(layout.inputs.labels[near], layout.inputs.count)] = np.inf
+    return replace(layout, levels=levels, views=tuple(views))
 
 
 def _aligned(start: int, stop: int, size: int, align: int) -> slice:
@@ -106,11 +102,10 @@ def windowed(layout: Layout, margin: int, *, align: int = 1) -> Layout:
         )
     strides = [n // m for n, m in zip(sizes, output_sizes, strict=True)]
     steps = [int(np.lcm(align, s)) for s in strides]
-    seen: list[np.ndarray] = []
+    levels = layout.levels.copy()
     views: list[View] = []
-    for group in range(layout.outputs.count):
-        input_box = ndimage.find_objects(layout.inputs.mask(group).astype(np.int8))[0]
-        output_box = ndimage.find_objects(layout.outputs.mask(group).astype(np.int8))[0]
+    boxes = zip(*(ndimage.find_objects(part.labels + 1) for part in (layout.inputs, layout.outputs)), strict=True)
+    for group, (input_box, output_box) in enumerate(boxes):
         crop = tuple(
             _aligned(max(0, min(i.start, o.start * s) - margin), min(n, max(i.stop, o.stop * s) + margin), n, step)
             for i, o, n, s, step in zip(input_box, output_box, sizes, strides, steps, strict=True)
@@ -118,9 +113,7 @@ def windowed(layout: Layout, margin: int, *, align: int = 1) -> Layout:
         outputs = tuple(slice(c.start // s, c.stop // s) for c, s in zip(crop, strides, strict=True))
         before = layout.view(group)
         views.append(replace(before, inputs=crop, outputs=outputs))
-        inside = np.zeros(sizes, dtype=bool)
-        inside[crop] = True
-        if before.hidden is not None:
-            inside &= ~before.hidden
-        seen.append(inside)
-    return replace(layout, levels=_hide_unseen(layout, seen), views=tuple(views))
+        inside = layout.inputs.labels[crop]
+        shown = inside if before.hidden is None else inside[~before.hidden[crop]]
+        levels[group, ~_visible(shown, layout.inputs.count)] = np.inf
+    return replace(layout, levels=levels, views=tuple(views))

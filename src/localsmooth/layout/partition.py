@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Int
 
+from localsmooth.blocks import blocks
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Partition"]
@@ -30,12 +30,15 @@ class Partition:
     """
 
     labels: Int[np.ndarray, "..."]
+    sizes: Int[np.ndarray, "groups"] = field(init=False)
+    """Number of elements of each group (of the label map, channels not counted)."""
 
     def __post_init__(self) -> None:
         if self.labels.size == 0:
             raise InvalidInputError("labels", "the label map has no element", "Give every element a group number")
-        present = np.unique(self.labels)
-        if present[0] != 0 or present[-1] != present.size - 1:
+        sizes = _sizes(self.labels)
+        if sizes is None or not sizes.all():
+            present = np.unique(self.labels)
             raise InvalidInputError(
                 "labels",
                 f"group numbers must be 0, 1, … without gaps, got {present.size} distinct values "
@@ -45,21 +48,17 @@ class Partition:
         owned = np.array(self.labels, dtype=np.int32, order="C")
         owned.flags.writeable = False
         object.__setattr__(self, "labels", owned)
+        object.__setattr__(self, "sizes", sizes)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the label map."""
         return self.labels.shape
 
-    @cached_property
+    @property
     def count(self) -> int:
         """Number of groups."""
-        return int(self.labels.max()) + 1
-
-    @cached_property
-    def sizes(self) -> Int[np.ndarray, "groups"]:
-        """Number of elements of each group (of the label map, channels not counted)."""
-        return np.bincount(self.labels.ravel(), minlength=self.count)
+        return self.sizes.size
 
     def members(self, group: int) -> Int[np.ndarray, "members"]:
         """Flat positions of one group's elements, ascending."""
@@ -68,3 +67,15 @@ class Partition:
     def mask(self, group: int) -> Bool[np.ndarray, "..."]:
         """Where the elements of one group lie."""
         return np.asarray(self.labels == group)
+
+
+def _sizes(labels: Int[np.ndarray, "..."]) -> Int[np.ndarray, "groups"] | None:
+    """How often each number from 0 to the largest occurs; None where some number is out of any possible range."""
+    largest = int(labels.max())
+    if labels.min() < 0 or largest >= labels.size:
+        return None
+    flat = labels.ravel()
+    sizes = np.zeros(largest + 1, dtype=np.int64)
+    for block in blocks(flat.size):
+        sizes += np.bincount(flat[block], minlength=largest + 1)
+    return sizes

@@ -13,7 +13,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.comparison import Difference, compare, exact, rounding
 
-__all__ = ["ModelCheck", "check_batch", "check_item", "check_model"]
+__all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model"]
 
 _FEWEST = 5  # noisy samples: two that are followed, three that make up other batches
 
@@ -151,6 +151,18 @@ def check_model(
     if batch_size is not None:
         check_batch(model, samples, batch_size)
     return check
+
+
+def check_form(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, "*item"]) -> ModelCheck:
+    """Call a model once, on one clean item, and refuse it if it does not return what it declares.
+
+    Raises
+    ------
+    InvalidInputError
+        As `check_model`, which sees more and needs the memory of several samples.
+    """
+    check_item(model, item)
+    return _check_form(model, _call(model, torch.as_tensor(item)[None].to(model.device)), 1)
 
 
 def check_batch(model: Model, samples: Float[torch.Tensor, "samples ..."], batch_size: int) -> None:

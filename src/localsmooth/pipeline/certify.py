@@ -37,7 +37,7 @@ from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.keeping import naming_keys, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
-from localsmooth.pipeline.record import RunRecord, ignored_outputs, save_items, save_record
+from localsmooth.pipeline.record import RunRecord, ignored_outputs, number_layouts, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
@@ -273,7 +273,7 @@ def run_certification(
                     part=part,
                 )
             drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
-        chunks = tallied.finished().values()
+        chunks = list(tallied.finished().values())
         if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
             kept.begin(tallied.configuration)
         sampled = [
@@ -288,10 +288,15 @@ def run_certification(
             )
             for item, made, of_item in zip(items, layouts, drawn, strict=True)
         ]
+        numbers = number_layouts(layouts)
+        if out is None:
+            del kept, tallied  # what is in memory is of no further use
+        else:
+            save_items(sampled, numbers, kept)
         record = RunRecord(
             method=name,
             item_names=[item.name for item in items],
-            item_layouts=save_items(sampled, kept),
+            item_layouts=numbers,
             class_names=names,
             labelled=items.labelled,
             ignore_label=items.ignore_label,

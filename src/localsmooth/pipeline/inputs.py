@@ -10,9 +10,11 @@ import torch
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
-from localsmooth.models import Model, check_item, check_model
+from localsmooth.models import Model, check_form, check_item, check_model
 
 __all__ = ["class_names_of", "item_set", "layouts_of"]
+
+_LARGE = 1 << 22  # elements of an item from which on the model gets but one sample of all of it to see
 
 
 def item_set(
@@ -97,7 +99,9 @@ def layouts_of(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> l
 def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
     """Try the model on an item, and say what was passed where it cannot take it."""
     try:
-        return check_model(model, torch.tensor(item.image)).output_shape
+        # Sampling tries the model with several noisy samples of a window; here they would be of the whole item.
+        check = check_model if item.image.size < _LARGE else check_form
+        return check(model, torch.tensor(item.image)).output_shape
     except RuntimeError as error:
         last = item.image.shape[-1] in (1, 3, 4) and item.image.shape[0] not in (1, 3, 4)
         raise InvalidInputError(

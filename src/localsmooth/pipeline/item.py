@@ -80,7 +80,7 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         What to prove.
     """
     shape = item.layout.outputs.shape
-    group = item.layout.outputs.labels.ravel().astype(np.int64)
+    group = item.layout.outputs.labels.ravel()
     certified = certify_outputs(
         item.votes,
         noise,
@@ -92,7 +92,7 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         score_bound=settings.score_bound,
     )
     base = certified.base
-    threshold = base.eta.reshape(-1, group.size).max(axis=0)
+    threshold = base.eta if base.eta.ndim == 1 else base.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     curves = {
         (target, name): curve
@@ -109,8 +109,8 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         lower_probability=certified.lower.reshape(shape),
         eta=threshold.reshape(shape),
         radius=certified_radius(base.weights, base.eta, group, noise.norm).reshape(shape),
-        output_group=item.layout.outputs.labels.astype(np.int64),
-        input_group=item.layout.inputs.labels.astype(np.int64),
+        output_group=item.layout.outputs.labels,
+        input_group=item.layout.inputs.labels,
         curves=curves,
         # A label map with channels of its own has no picture to be drawn over.
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
@@ -130,7 +130,7 @@ def _curves(
         nothing = np.zeros(budgets)
         empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
         return dict.fromkeys(settings.bounds, empty)
-    problem = Problem(base.weights, base.eta, base.group, threat, np.flatnonzero(mask))
+    problem = Problem(base.weights, base.eta, base.group, threat, mask)
     made: dict[str, CertifiedCurve] = {}
     for name, bound in settings.bounds.items():
         solved = solve(problem, bound)

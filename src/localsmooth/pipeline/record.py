@@ -208,18 +208,32 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
         )
 
 
-def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
-    """Keep inputs, labels, votes and layouts in a store; the result tells which layout each item has."""
+def number_layouts(layouts: Sequence[Layout]) -> list[int]:
+    """Number the distinct layouts in the order in which they come."""
     numbers: dict[str, int] = {}
-    chosen: list[int] = []
-    for index, item in enumerate(items):
-        digest = item.layout.digest()
-        if digest not in numbers:
-            number = numbers[digest] = len(numbers)
+    digests = {id(layout): layout.digest() for layout in layouts}
+    return [numbers.setdefault(digests[id(layout)], len(numbers)) for layout in layouts]
+
+
+def save_items(items: Sequence[SampledItem], layouts: Sequence[int], store: Store) -> None:
+    """Keep inputs, labels, votes and layouts in a store.
+
+    Parameters
+    ----------
+    items
+        The items.
+    layouts
+        Number of each item's layout, from `number_layouts`.
+    store
+        Where to keep them.
+    """
+    known: set[int] = set()
+    for index, (item, number) in enumerate(zip(items, layouts, strict=True)):
+        if number not in known:
+            known.add(number)
             store.put_array(f"layout{number}-outputs", item.layout.outputs.labels)
             store.put_array(f"layout{number}-inputs", item.layout.inputs.labels)
             store.put_array(f"layout{number}-levels", item.layout.levels)
-        chosen.append(numbers[digest])
         store.put_array(f"item{index}-image", item.image)
         if item.label is not None:
             store.put_array(f"item{index}-label", item.label)
@@ -234,7 +248,6 @@ def save_items(items: Sequence[SampledItem], store: Store) -> list[int]:
             store.put_array(f"item{index}-reference", item.votes.scores.reference)
         for name, array in item.further.items():
             store.put_array(f"item{index}-further-{name}", array)
-    return chosen
 
 
 def load_items(record: RunRecord, store: Store) -> list[SampledItem]:

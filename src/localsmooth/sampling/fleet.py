@@ -15,6 +15,7 @@ from statistics import median
 from localsmooth.errors import LocalsmoothError
 from localsmooth.sampling.engine import Task
 from localsmooth.sampling.executor import FailedChunkError, Session, Trouble
+from localsmooth.sampling.plan import Chunk
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.store import ChunkKey
 
@@ -26,6 +27,7 @@ _SLOW = 3.0  # times the median: a chunk that takes longer is given to a second 
 _SHORTEST_DELAY = 2.0  # seconds before a chunk can be called slow
 _PATIENCE = 1.0  # seconds between two looks for slow chunks
 _FEWEST, _HISTORY = 3, 101  # finished chunks of a stage that make its median
+_HUNG, _SHORTEST_LIMIT = 100.0, 600.0  # times the median, and seconds, after which a worker is given up
 
 
 class WorkerError(LocalsmoothError):
@@ -75,6 +77,10 @@ class Crew(ABC):
         """Give a task to a worker that is ready; if it has died, `wait` says so."""
 
     @abstractmethod
+    def end(self, worker: Hashable) -> None:
+        """End a worker at once, whatever it is at; `wait` says that it is lost."""
+
+    @abstractmethod
     def wait(self, seconds: float | None) -> Sequence[Event]:
         """What happened since the last call; waits for something to happen, at most so long."""
 
@@ -86,6 +92,7 @@ class _Worker:
     ready: bool = False
     tasks: deque[Task] = field(default_factory=deque[Task])  # the first is in work
     since: float = 0.0  # when the first was begun
+    hung: tuple[ChunkKey, str] | None = None  # the chunk for which it was ended, and why
 
 
 class FleetSession(Session):
@@ -98,13 +105,23 @@ class FleetSession(Session):
     workers
         How many to keep.
     clock
-        Seconds. Decides nothing but when a chunk counts as slow.
+        Seconds. Decides nothing but when a chunk counts as slow, or its worker as hung.
+    chunk_time_limit
+        Seconds that a chunk may take before its worker is ended and replaced; by default a hundred times the median of
+        its stage, and ten minutes at least, once a few chunks are known.
     """
 
-    def __init__(self, crew: Crew, workers: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        crew: Crew,
+        workers: int,
+        clock: Callable[[], float] = time.monotonic,
+        chunk_time_limit: float | None = None,
+    ) -> None:
         self.capacity = _DEPTH * workers
         self._crew = crew
         self._clock = clock
+        self._limit = chunk_time_limit
         self._queue: deque[Task] = deque()
         self._out: deque[ChunkRecord | FailedChunkError] = deque()
         self._workers: dict[Hashable, _Worker] = {}
@@ -139,13 +156,15 @@ class FleetSession(Session):
         while not self._out:
             for event in self._crew.wait(wait):
                 self._take(event)
+            if not self._out:
+                self._hand_out()
+                self._double()
+            limited = self._end_hung()  # after all that workers have said
             if self._out:
                 break
-            self._hand_out()
-            self._double()
-            # Somebody has nothing to do while others work: look again, in case they are slow.
+            # Somebody has nothing to do while others work: look again, in case they are slow or hang.
             idle = any(worker.ready and not worker.tasks for worker in self._workers.values())
-            wait = _PATIENCE if idle else None
+            wait = _PATIENCE if idle or limited else None
         result = self._out.popleft()
         if isinstance(result, FailedChunkError):
             raise result
@@ -187,8 +206,13 @@ class FleetSession(Session):
             if self._bad_starts >= _MOST_BAD_STARTS:
                 raise WorkerError(f"{self._bad_starts} workers in a row could not be started. The last one: {reason}")
         self._workers[self._crew.start()] = _Worker()
-        if worker.tasks:  # the first was in work, the others waited
-            self._fail(worker.tasks.popleft(), Trouble("WorkerDied", reason, died=True))
+        trouble, first = Trouble("WorkerDied", reason, died=True), worker.tasks[0].chunk.key if worker.tasks else None
+        if worker.hung is not None:
+            key, reason = worker.hung
+            trouble = Trouble("ChunkHung", reason)
+            first = None if first != key else first  # it was done just before the end: none of the others is at fault
+        if first is not None:  # the first was in work, the others waited
+            self._fail(worker.tasks.popleft(), trouble)
         held = self._held()
         self._queue.extendleft(
             task for task in reversed(worker.tasks) if task.chunk.key in self._open and task.chunk.key not in held
@@ -236,9 +260,27 @@ class FleetSession(Session):
         return None
 
     def _is_slow(self, worker: _Worker) -> bool:
-        chunk = worker.tasks[0].chunk
+        usual = self._usual(worker.tasks[0].chunk)
+        return usual is not None and self._clock() - worker.since > max(_SLOW * usual, _SHORTEST_DELAY)
+
+    def _usual(self, chunk: Chunk) -> float | None:
+        """Seconds that such a chunk takes; None before a few are known."""
         durations = self._durations.get(chunk.stage)
-        if durations is None or len(durations) < _FEWEST:
-            return False
-        usual = median(durations) * chunk.size
-        return self._clock() - worker.since > max(_SLOW * usual, _SHORTEST_DELAY)
+        return median(durations) * chunk.size if durations is not None and len(durations) >= _FEWEST else None
+
+    def _end_hung(self) -> bool:
+        """End workers that have been at one chunk for too long; returns whether any chunk in work has a limit."""
+        limited = False
+        for name, worker in self._workers.items():
+            if not worker.tasks or worker.hung is not None:
+                continue
+            chunk, limit = worker.tasks[0].chunk, self._limit
+            if limit is None and (usual := self._usual(chunk)) is not None:
+                limit = max(_HUNG * usual, _SHORTEST_LIMIT)
+            if limit is None:
+                continue
+            limited = True
+            if self._clock() - worker.since > limit:
+                worker.hung = chunk.key, f"it was not done after {limit:.4g} s, and its worker was ended"
+                self._crew.end(name)
+        return limited

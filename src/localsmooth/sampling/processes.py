@@ -45,13 +45,16 @@ class ProcessExecutor(Executor):
     gpus_per_worker
         GPUs for each worker, which sees no others; a fraction such as 0.5 lets workers share one. By default one if
         the model is on a GPU, none otherwise. The model must be on the first GPU ("cuda" or "cuda:0").
+    chunk_time_limit
+        Seconds that a chunk may take before its process counts as hung: it is ended and replaced, and the chunk tried
+        again. By default a hundred times the usual, and at least ten minutes, once a few chunks are done.
     clock
-        Seconds, for telling which chunks are slow.
+        Seconds, for telling which chunks are slow or hang.
 
     Raises
     ------
     InvalidInputError
-        If there is no worker, or the number of GPUs is negative or not finite.
+        If there is no worker, the number of GPUs is negative or not finite, or the limit is not positive.
     """
 
     def __init__(
@@ -59,11 +62,13 @@ class ProcessExecutor(Executor):
         workers: int | None = None,
         *,
         gpus_per_worker: float | int | None = None,
+        chunk_time_limit: float | int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        require_workers(workers, gpus_per_worker)
+        require_workers(workers, gpus_per_worker, chunk_time_limit)
         self.workers = workers
         self.gpus_per_worker = gpus_per_worker
+        self.chunk_time_limit = chunk_time_limit
         self._clock = clock
 
     def conditions(self) -> AbstractContextManager[None]:
@@ -95,13 +100,15 @@ class ProcessExecutor(Executor):
         threads = torch.get_num_threads() if gpus else 1
         crew = _Processes(pickled(worker), environments, threads)
         try:
-            yield FleetSession(crew, workers, self._clock)
+            yield FleetSession(crew, workers, self._clock, self.chunk_time_limit)
         finally:
             crew.close()
 
 
-def require_workers(workers: int | None, gpus_per_worker: float | int | None) -> None:
-    """Refuse numbers of workers and GPUs that make no sense.
+def require_workers(
+    workers: int | None, gpus_per_worker: float | int | None, chunk_time_limit: float | int | None
+) -> None:
+    """Refuse numbers of workers, GPUs and seconds that make no sense.
 
     Raises
     ------
@@ -112,6 +119,8 @@ def require_workers(workers: int | None, gpus_per_worker: float | int | None) ->
         raise InvalidInputError("workers", f"got {workers}", "Pass at least 1")
     if gpus_per_worker is not None and not 0 <= gpus_per_worker < math.inf:
         raise InvalidInputError("gpus_per_worker", f"got {gpus_per_worker}", "Pass 0, a fraction or a number of GPUs")
+    if chunk_time_limit is not None and not 0 < chunk_time_limit < math.inf:
+        raise InvalidInputError("chunk_time_limit", f"got {chunk_time_limit}", "Pass a positive number of seconds")
 
 
 def pickled(worker: ChunkWorker, dumps: Callable[[ChunkWorker], bytes] = pickle.dumps) -> bytes:
@@ -198,6 +207,10 @@ class _Processes(Crew):
         assert isinstance(worker, _Member)
         with contextlib.suppress(OSError):  # it is dead, and `wait` will say so
             worker.connection.send(task)
+
+    def end(self, worker: Hashable) -> None:
+        assert isinstance(worker, _Member)
+        worker.process.kill()  # its end of the pipe closes
 
     def wait(self, seconds: float | None) -> Sequence[Event]:
         events: list[Event] = []

@@ -49,13 +49,17 @@ class RayExecutor(Executor):
         Number of actors; by default as many as the cluster's cores, or GPUs, suffice for.
     gpus_per_worker
         GPUs for each actor, possibly a fraction. By default one if the model is on a GPU, none otherwise.
+    chunk_time_limit
+        Seconds that a chunk may take before its actor counts as hung: it is ended and replaced, and the chunk tried
+        again. By default a hundred times the usual, and at least ten minutes, once a few chunks are done.
     clock
-        Seconds, for telling which chunks are slow.
+        Seconds, for telling which chunks are slow or hang.
 
     Raises
     ------
     InvalidInputError
-        If there is no worker, the number of GPUs is negative or not finite, or Ray is not installed.
+        If there is no worker, the number of GPUs is negative or not finite, the limit is not positive, or Ray is not
+        installed.
     """
 
     def __init__(
@@ -64,14 +68,16 @@ class RayExecutor(Executor):
         *,
         workers: int | None = None,
         gpus_per_worker: float | int | None = None,
+        chunk_time_limit: float | int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        require_workers(workers, gpus_per_worker)
+        require_workers(workers, gpus_per_worker, chunk_time_limit)
         import_ray()
         self.address = address
         self.local = address is None
         self.workers = workers
         self.gpus_per_worker = gpus_per_worker
+        self.chunk_time_limit = chunk_time_limit
         self._clock = clock
 
     def conditions(self) -> AbstractContextManager[None]:
@@ -99,7 +105,8 @@ class RayExecutor(Executor):
                 )
             crew = _Actors(ray, payload, gpus, torch.get_num_threads() if gpus else 1)
             try:
-                yield FleetSession(crew, fitting if self.workers is None else self.workers, self._clock)
+                count = fitting if self.workers is None else self.workers
+                yield FleetSession(crew, count, self._clock, self.chunk_time_limit)
             finally:
                 crew.close()
 
@@ -223,12 +230,17 @@ class _Actors(Crew):
         assert isinstance(worker, _Actor)
         worker.expected.append(worker.handle.draw.remote(task))
 
+    def end(self, worker: Hashable) -> None:
+        assert isinstance(worker, _Actor)
+        self._end(worker)  # what it still has to answer is an error from now on
+
     def wait(self, seconds: float | None) -> Sequence[Event]:
         waiting = {actor.expected[0]: actor for actor in self._actors if actor.expected}
         if not waiting:
             time.sleep(seconds or 0.0)
             return []
-        done, _ = self._ray.wait(list(waiting), num_returns=1, timeout=seconds)
+        self._ray.wait(list(waiting), num_returns=1, timeout=seconds)
+        done, _ = self._ray.wait(list(waiting), num_returns=len(waiting), timeout=0)  # all that there is by now
         return [self._hear(waiting[reference]) for reference in done]
 
     def _hear(self, actor: _Actor) -> Event:

@@ -48,13 +48,9 @@ class Region:
             If the group's view crops some of the group's own outputs away.
         """
         view = layout.view(group)
-        levels = layout.level_map(group)
-        if view.inputs is not None:
-            untouched = (slice(None),) * (len(layout.inputs.shape) - len(view.inputs))
-            levels = levels[(*untouched, *view.inputs)]
-        mask = layout.outputs.mask(group)
-        if view.outputs is not None:
-            mask = mask[view.outputs]
+        untouched = (slice(None),) * (len(layout.inputs.shape) - len(view.inputs or ()))
+        levels = layout.level_map(group, (*untouched, *(view.inputs or ())))
+        mask = layout.outputs.labels[view.outputs or ()] == group
         if int(mask.sum()) != int(layout.outputs.sizes[group]):
             raise InvalidInputError(
                 "views",

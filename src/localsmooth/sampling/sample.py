@@ -109,7 +109,7 @@ def sample(
     if OUTPUT_GROUPS not in store.array_names():
         store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))
     problem = Problem(model, prepared, layouts, noise, plan.seed, counters)
-    schedule = Schedule(problem, plan, store, part)
+    schedule = Schedule(problem, plan, store, part, forget_counts=not options.keep_candidate_counts)
     with NoProgress() if progress is None else progress as told:
         if schedule.missing:
             _say_precision(model, told)

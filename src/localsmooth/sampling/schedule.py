@@ -13,7 +13,7 @@ from localsmooth.sampling.part import Part
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.store import Store, StoreError
-from localsmooth.sampling.tally import choose, require_choice
+from localsmooth.sampling.tally import choose, require_choice, settled
 
 __all__ = ["Schedule"]
 
@@ -31,6 +31,8 @@ class Schedule:
         Where finished chunks are kept.
     part
         Which output groups are drawn; all by default.
+    forget_counts
+        Whether a store in memory may forget how often each class was predicted, once the candidates are chosen.
 
     Raises
     ------
@@ -38,10 +40,13 @@ class Schedule:
         If the store holds chunks that do not belong to the plan.
     """
 
-    def __init__(self, problem: Problem, plan: SamplingPlan, store: Store, part: Part | None = None) -> None:
+    def __init__(
+        self, problem: Problem, plan: SamplingPlan, store: Store, part: Part | None = None, forget_counts: bool = False
+    ) -> None:
         self._problem = problem
         self._plan = plan
         self.store = store
+        self._forget_counts = forget_counts
         self._finished = store.finished()
         groups = [(i, g) for i, layout in enumerate(problem.layouts) for g in range(layout.outputs.count)]
         present = {
@@ -168,6 +173,8 @@ class Schedule:
         chosen = choose(self._problem.counters, merged)
         for voted in self._voted.get((item, group), ()):
             require_choice(item, group, chosen, voted)
+        if self._forget_counts:
+            self.store.settle(item, group, Stage.CANDIDATE, settled(merged, chosen))
         if self._plan.stop is None:
             self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
         elif not (progress := self._progress(item, group)).over:

@@ -132,6 +132,10 @@ class Store(ABC):
     def merged(self, item: int, group: int, stage: Stage) -> MergedCounts:
         """Add up the chunks of one stage of one output group, in the order of their numbers where they are kept."""
 
+    def settle(self, item: int, group: int, stage: Stage, counts: MergedCounts) -> None:
+        """Take note of what is left to be known of a stage that is complete; where memory is dear, the rest goes."""
+        del item, group, stage, counts
+
     @abstractmethod
     def put_array(self, name: str, array: np.ndarray) -> None:
         """Keep an array beside the tallies, such as an image or its labels; an earlier one is replaced."""
@@ -191,6 +195,10 @@ class MemoryStore(Store):
     def merged(self, item: int, group: int, stage: Stage) -> MergedCounts:
         """The counts of one stage of one output group."""
         return self._merged.get((item, group, stage.value), MergedCounts())
+
+    def settle(self, item: int, group: int, stage: Stage, counts: MergedCounts) -> None:
+        """Keep these counts in place of the stage's own."""
+        self._merged[item, group, stage.value] = counts
 
     def put_array(self, name: str, array: np.ndarray) -> None:
         """Keep a copy of an array."""

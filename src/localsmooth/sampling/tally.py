@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Shaped
@@ -15,7 +16,11 @@ from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.plan import SamplingPlan, Stage
 from localsmooth.sampling.store import MergedCounts, Store, StoreError
 
-__all__ = ["ItemTally", "choose", "collect_tallies"]
+__all__ = ["ItemTally", "choose", "collect_tallies", "settled"]
+
+
+_HISTOGRAM = "labels.counts"
+_CHOSEN, _VOTES = "chosen", "candidate votes"  # what a settled candidate stage keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +72,40 @@ def choose(counters: Counters, merged: MergedCounts) -> dict[str, np.ndarray]:
     InvalidInputError
         If no counter chooses a candidate.
     """
+    if f"{_CHOSEN}.candidate" in merged.counts:
+        return {name: array for name, array in _named(_CHOSEN, merged.counts).items() if name != _VOTES}
     chosen: dict[str, np.ndarray] = {}
     for counter in counters.candidate:
-        own = {
-            name.removeprefix(f"{counter.name}."): array
-            for name, array in merged.counts.items()
-            if name.startswith(f"{counter.name}.")
-        }
-        chosen.update(counter.choose(own, merged.n))
+        chosen.update(counter.choose(_named(counter.name, merged.counts), merged.n))
     if "candidate" not in chosen:
         raise InvalidInputError("counters", "none chooses a candidate", "Add LabelCounts to the candidate stage")
     return chosen
+
+
+def settled(merged: MergedCounts, chosen: Mapping[str, np.ndarray]) -> MergedCounts:
+    """What is left to be known of a candidate stage that has chosen: all but the histogram of labels."""
+    kept = {name: array for name, array in merged.counts.items() if name != _HISTOGRAM}
+    kept |= {f"{_CHOSEN}.{name}": array for name, array in chosen.items()}
+    if (votes := _candidate_votes(merged, chosen)) is not None:
+        kept[f"{_CHOSEN}.{_VOTES}"] = votes
+    return MergedCounts(merged.n, kept, merged.chosen)
+
+
+def _named(prefix: str, counts: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(f"{prefix}."): array for name, array in counts.items() if name.startswith(f"{prefix}.")}
+
+
+def _candidate_votes(merged: MergedCounts, chosen: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """How many samples of the candidate stage predicted the candidate; None where labels were not counted."""
+    if _HISTOGRAM not in merged.counts:
+        return merged.counts.get(f"{_CHOSEN}.{_VOTES}")
+    votes = np.take_along_axis(merged.counts[_HISTOGRAM], chosen["candidate"].astype(np.int64)[:, None], axis=1)[:, 0]
+    return votes.astype(count_type(merged.n))
+
+
+def count_type(n: int) -> type[np.signedinteger[Any]]:
+    """Smallest type for counts of up to n samples; signed, so that differences of counts are what they look like."""
+    return np.int16 if n < 2**15 else np.int32
 
 
 def require_choice(item: int, group: int, chosen: Mapping[str, np.ndarray], voted: str) -> None:
@@ -151,7 +179,7 @@ def _collect_item(
             gathered[name][members] = rows
     return ItemTally(
         shape=layout.outputs.shape,
-        candidate=gathered.pop("candidate"),
+        candidate=_compact(gathered.pop("candidate")),
         votes=gathered.pop("votes.votes"),
         n_candidate=plan.n_candidate,
         n=plan.n_bound,
@@ -160,6 +188,10 @@ def _collect_item(
         candidate_votes=gathered.pop("labels.candidate", None),
         further=gathered,
     )
+
+
+def _compact(classes: np.ndarray) -> np.ndarray:
+    return classes.astype(np.int8) if classes.max(initial=0) < 2**7 else classes
 
 
 def _group_arrays(
@@ -175,16 +207,24 @@ def _group_arrays(
     chosen = choose(counters, stages[Stage.CANDIDATE])
     require_choice(item, group, chosen, stages[Stage.BOUND].chosen)
     yield from chosen.items()
-    for name, array in stages[Stage.CANDIDATE].counts.items():
-        if name == "labels.counts":
-            votes = np.take_along_axis(array, chosen["candidate"].astype(np.int64)[:, None], axis=1)
-            yield "labels.candidate", votes[:, 0]
-        if name != "labels.counts" or keep_candidate_counts:
+    first, bound = stages[Stage.CANDIDATE], stages[Stage.BOUND]
+    if (votes := _candidate_votes(first, chosen)) is not None:
+        yield "labels.candidate", votes
+    if keep_candidate_counts and _HISTOGRAM not in first.counts and f"{_CHOSEN}.{_VOTES}" in first.counts:
+        raise StoreError("the store has not kept how often each class was predicted. Sample anew, asking for it")
+    for name, array in first.counts.items():
+        if not name.startswith(f"{_CHOSEN}.") and (name != _HISTOGRAM or keep_candidate_counts):
             yield name, array
-    bound = stages[Stage.BOUND]
-    yield from bound.counts.items()
+    for name, array in bound.counts.items():
+        yield name, _narrow(array, bound.n, plan.n_bound) if name == "votes.votes" else array
     if plan.stop is not None:
-        yield "n", np.full(bound.counts["votes.votes"].shape, bound.n, dtype=np.int64)
+        yield "n", np.full(bound.counts["votes.votes"].shape, bound.n, dtype=count_type(plan.n_bound))
+
+
+def _narrow(votes: np.ndarray, n: int, most: int) -> np.ndarray:
+    if not ((votes >= 0) & (votes <= n)).all():
+        raise StoreError(f"there are votes outside 0 … {n}, the number of samples")
+    return votes.astype(count_type(most))
 
 
 def _stopped(plan: SamplingPlan, item: int, group: int, stage: Stage, merged: MergedCounts) -> bool:
