@@ -111,7 +111,7 @@ def test_exact_arithmetic_rejects_a_doctored_certificate(monkeypatch):
     monkeypatch.setattr(
         importlib.import_module("localsmooth.collective.verify"),
         "region_at",
-        lambda constraints, index: replace(region_at(constraints, index), upper=narrow),
+        lambda constraints, index, enough: replace(region_at(constraints, index, enough), upper=narrow),
     )
     with pytest.raises(CertificateError):
         verify(problem, answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -16,10 +18,10 @@ _MOST_MOVES = 200_000
 
 
 class Adversary:
-    """Improves attacks by moving spending from one column to another."""
+    """Improves attacks by moving spending from one column to another, until a deadline (of ``time.perf_counter``)."""
 
-    def __init__(self, setting: Setting, seed: int = 0) -> None:
-        self._setting = setting
+    def __init__(self, setting: Setting, seed: int = 0, deadline: float | None = None) -> None:
+        self._setting, self._deadline = setting, deadline
         region, constraints = setting.region, setting.problem.constraints
         self._real = region.real
         self._upper = region.upper[: self._real]
@@ -34,6 +36,8 @@ class Adversary:
         current = self._fill(spending)
         best = self._count(current)
         for _ in range(rounds):
+            if self._late:
+                break
             trials = self._moves(current)
             if len(trials) == 0:
                 break
@@ -48,6 +52,8 @@ class Adversary:
         """Return the best of several descents, some of them from random spendings."""
         candidates = [self.improve(start) for start in starts]
         for _ in range(restarts if len(self._usable) else 0):
+            if self._late:
+                break
             chosen = self._random.permutation(self._usable)[: self._random.integers(1, len(self._usable) + 1)]
             start = np.zeros(self._real)
             start[chosen] = self._upper[chosen] * self._random.dirichlet(np.ones(len(chosen)))
@@ -90,6 +96,10 @@ class Adversary:
         share = float(np.max(np.divide(used, self._limits, out=np.zeros(len(used)), where=self._limits > 0), initial=0))
         # Half of what is left over goes into a margin on every demand.
         return np.minimum(spending * (1 + 0.5 * max(0.0, 1 / share - 1)) if share > 0 else spending, self._upper)
+
+    @property
+    def _late(self) -> bool:
+        return self._deadline is not None and time.perf_counter() > self._deadline
 
     def _count(self, spending: Float[np.ndarray, "columns"]) -> float:
         return float(estimates(self._setting, spending[None])[0])

@@ -23,7 +23,7 @@ class Status(Enum):
     EXACT = "optimal: the attack found breaks as many targets as any attack can"
     WITHIN_GAP = "proven to the gap that was asked for: the count is a bound, and at most the gap below the optimum"
     RELAXED = "a proven bound from a relaxation: no attack leaves fewer targets"
-    TIED = "a proven bound: what separates it from the attack lies closer to a threshold than floating point resolves"
+    TIED = "a proven bound: nothing is left to search, and rounding hides whether an attack reaches it"
     UNPROVEN = "a proven bound, short of what the direct program's solver claims: the proof did not end in time"
     TIME_LIMIT = "the time limit ended the search: the count is the best bound proven until then"
 
@@ -54,6 +54,8 @@ class Answer:
         For each row of the threat, the certified count lost per unit of further budget (the dual price).
     problem
         What was asked.
+    index
+        Which of the problem's budgets this is the answer to.
     proof
         The dual numbers behind ``certified``, for `localsmooth.collective.verify`.
     verified
@@ -70,6 +72,7 @@ class Answer:
     attack: Float[np.ndarray, "columns"]
     prices: Float[np.ndarray, "rows"]
     problem: Problem
+    index: int
     proof: Proof
     verified: Fraction | None = None
     claimed: float | None = None
@@ -85,6 +88,11 @@ class Answer:
         targets = self.problem.targets
         robust = np.any(self.problem.eta[:, targets] > 0, axis=0)
         return targets[robust & ~standing(self.problem, self.attack)]
+
+    def __repr__(self) -> str:
+        return (
+            f"Answer({self.certified} of {self.targets} certified, best attack leaves {self.upper}; {self.status.name})"
+        )
 
     @property
     def gap(self) -> int:
@@ -104,6 +112,9 @@ class Curve:
 
     def __iter__(self) -> Iterator[Answer]:
         return iter(self.answers)
+
+    def __repr__(self) -> str:
+        return f"Curve(certified={self.certified.tolist()}, upper={self.upper.tolist()})"
 
     def __getitem__(self, index: int) -> Answer:
         return self.answers[index]

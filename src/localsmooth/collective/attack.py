@@ -20,9 +20,9 @@ _LARGE = 1e300
 """Below it, no sum of a possible number of columns leaves the floating-point range."""
 
 
-def allowed(setting: Setting, spending: Float[np.ndarray, "columns"]) -> bool:
-    """Return whether a spending respects the threat, in exact arithmetic."""
-    constraints, index = setting.problem.constraints, setting.index
+def allowed(problem: Problem, index: int, spending: Float[np.ndarray, "columns"]) -> bool:
+    """Return whether a spending respects the threat at one of its budgets, in exact arithmetic."""
+    constraints = problem.constraints
     if not bool(np.all((spending >= 0) & np.isfinite(spending) & (spending <= constraints.caps))):
         return False
     if bool(np.any(spending[constraints.integer] % 1 != 0)):
@@ -43,11 +43,12 @@ def standing(problem: Problem, spending: Float[np.ndarray, "columns"]) -> Bool[n
     left = np.zeros(len(group), dtype=np.bool_)
     slack = (problem.columns + 4) * UNIT
     for weights, eta in zip(problem.weights, problem.eta[:, problem.targets], strict=True):
-        feed = weights @ spending
-        lost = problem.columns * TINY
-        low, high = (feed * (1 - slack) - lost)[group], (feed * (1 + slack) + lost)[group]
-        holds = low < eta
-        close = holds & (eta <= high) & (eta > 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            feed = weights @ spending
+            lost = problem.columns * TINY
+            low, high = (feed * (1 - slack) - lost)[group], (feed * (1 + slack) + lost)[group]
+        holds = (low < eta) | np.isinf(eta)
+        close = holds & (eta <= high) & (eta > 0) & np.isfinite(eta)
         for tied in np.unique(group[close]):
             exact = _exact_dot(weights[tied], spending)
             for value in np.unique(eta[close & (group == tied)]):
@@ -126,7 +127,7 @@ def fit(setting: Setting, spending: Float[np.ndarray, "columns"]) -> Float[np.nd
         factor = shrink * min(1.0, float(np.min(limits[over] / used[over], initial=1.0)))
         trial = fitted * factor if factor < 1 else fitted
         trial = np.where(constraints.integer, np.floor(trial + 1e-9), trial)
-        if allowed(setting, trial):
+        if allowed(setting.problem, index, trial):
             return trial
     return None
 

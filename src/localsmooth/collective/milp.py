@@ -43,8 +43,8 @@ class Milp(Bound):
     time_limit: Number | None = 60.0
 
     def __post_init__(self) -> None:
-        if self.bins is not None and self.bins < 1:
-            raise InvalidInputError("bins", f"is {self.bins}", "give at least one, or None for all thresholds")
+        if self.bins is not None and not (self.bins >= 1 and self.bins == int(self.bins)):
+            raise InvalidInputError("bins", f"is {self.bins}", "give a whole number ≥ 1, or None for all thresholds")
         if self.time_limit is not None and not self.time_limit >= 0:
             raise InvalidInputError("time_limit", f"is {self.time_limit}", "give seconds ≥ 0, or None")
 
@@ -62,7 +62,10 @@ class _MilpWorker(Worker):
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:
         relaxed, points = self._envelope.candidates(setting)
         now = time.perf_counter()
-        claim = ask(setting, self._bins, None if deadline is None else now + 0.5 * max(0.0, deadline - now))
+        if deadline is not None and now >= deadline:
+            claim = Claim(-math.inf, None, False)
+        else:
+            claim = ask(setting, self._bins, None if deadline is None else now + 0.5 * (deadline - now))
         known = [] if claim.spending is None else [claim.spending, polished(setting, claim.spending)]
         goal = _goal(claim)
         search = Search(setting, 0.0, deadline, known, relaxed, points, goal)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.blocks import look_up
-from localsmooth.collective.arrays import Numbers
+from localsmooth.collective.arrays import Numbers, plain_numbers
 from localsmooth.collective.steps import Steps, step_functions
 from localsmooth.collective.threat import Constraints, Threat
 from localsmooth.errors import InvalidInputError
@@ -78,7 +78,8 @@ class Problem:
     """Count the predictions that survive the worst input: min over b of the targets n with Σ_l W[i,l] b_l < η_n.
 
     Floating-point arguments are taken as the exact real numbers they stand for; whoever computed them must have
-    rounded weights up and thresholds down. Budgets are rounded up here.
+    rounded weights up and thresholds down. Budgets are rounded up here. Arrays of float64 are not copied: leave them
+    as they are while the problem is in use.
 
     Parameters
     ----------
@@ -114,6 +115,8 @@ class Problem:
         threat: Threat,
         targets: Numbers | None = None,
     ) -> None:
+        if not isinstance(threat, Threat):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError("threat", f"is a {type(threat).__name__}", "give a Threat, Ball(budgets) say")
         matrix = _numbers("weights", weights)
         thresholds = _numbers("eta", eta, infinite=True)
         W = matrix[None] if matrix.ndim == 2 else matrix
@@ -194,6 +197,15 @@ class Problem:
         return enough if np.isfinite(enough) else 1e300
 
     @cached_property
+    def column_enough(self) -> Float[np.ndarray, "columns"]:
+        """For each column, a spending that breaks all that the column can break, rounded up."""
+        last = np.array([steps.thresholds[-1] for steps in self.pieces.steps], dtype=np.float64)
+        weights = self.pieces.weights
+        with np.errstate(over="ignore"):
+            ratio = np.divide(last[:, None], weights, out=np.zeros_like(weights), where=weights > 0)
+            return np.nextafter(ratio.max(axis=0, initial=0.0), np.inf)
+
+    @cached_property
     def _counted(self) -> Int[np.ndarray, "counted"]:
         return self.targets[np.any(self.eta[:, self.targets] > 0, axis=0)]
 
@@ -216,10 +228,7 @@ class Problem:
 
 
 def _numbers(field: str, values: Numbers, infinite: bool = False) -> Float[np.ndarray, "..."]:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(field, "is not an array of numbers", "give a rectangular array") from error
+    array = plain_numbers(field, values)
     if not bool(np.all(array >= 0)):
         raise InvalidInputError(field, "holds a negative number or NaN", "give finite numbers ≥ 0")
     if not infinite and not bool(np.all(np.isfinite(array))):

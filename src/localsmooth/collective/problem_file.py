@@ -57,19 +57,37 @@ def read_problems(path: Path) -> ProblemFile:
     """
     if not path.is_file():
         raise InvalidInputError("problem", f"{path} is not a file", "give a .json or .npz file")
-    if path.suffix == ".npz":
+    ending = path.suffix.lower()
+    if ending == ".npz":
         with Archive(path, "problem") as archive:
             content: Any = {name: archive[name] for name in archive.names}
-    elif path.suffix == ".json":
+    elif ending == ".json":
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
             raise InvalidInputError("problem", f"{path} is not valid JSON ({error})", "correct the file") from error
     else:
         raise InvalidInputError("problem", f"{path} has the ending {path.suffix!r}", "give a .json or .npz file")
     entries = content if isinstance(content, list) else [content]
-    problems = tuple(problem_from(entry) for entry in entries)
+    problems = tuple(_numbered(position, entry, isinstance(content, list)) for position, entry in enumerate(entries))
     return ProblemFile(problems, isinstance(content, list), tuple(np.ndim(entry["c"]) == 2 for entry in entries))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError(f"a field is given twice among {', '.join(name for name, _ in pairs)}")
+    return content
+
+
+def _numbered(position: int, entry: Any, listed: bool) -> Problem:
+    """Return a problem, saying which of a list it is where it is wrong."""
+    try:
+        return problem_from(entry)
+    except InvalidInputError as error:
+        if not listed:
+            raise
+        raise InvalidInputError(f"problem {position}, {error.field}", error.problem, error.remedy) from error
 
 
 def problem_from(entry: Any) -> Problem:
@@ -88,12 +106,12 @@ def problem_from(entry: Any) -> Problem:
     unknown = sorted(set(entry) - {*_REQUIRED, *_OPTIONAL, *_IGNORED})
     if unknown:
         raise InvalidInputError(unknown[0], "is not a field of a problem", f"known: {', '.join(_REQUIRED + _OPTIONAL)}")
-    threat = Rows(_array("A", entry["A"]), _array("c", entry["c"]))
+    threat = Rows(entry["A"], entry["c"])
     caps = entry.get("caps")
     if caps is not None:
         threat = threat & Caps(caps)
-    integer = _any_array("integer", entry.get("integer", False))
-    if integer.shape != () or integer.dtype.kind not in "bui":
+    integer = _any_array("integer", False if entry.get("integer") is None else entry["integer"])
+    if integer.shape != () or not (integer.dtype.kind == "b" or (integer.dtype.kind in "ui" and integer in (0, 1))):
         raise InvalidInputError("integer", "is not one truth value", "give true or false")
     if bool(integer):
         threat = threat & Integer()
@@ -110,13 +128,6 @@ def _any_array(field: str, value: Any) -> np.ndarray:
         return np.asarray(value)
     except (ValueError, OverflowError) as error:
         raise InvalidInputError(field, "is not a rectangular array", "give a list of numbers") from error
-
-
-def _array(field: str, value: Any) -> np.ndarray:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(field, "is not an array of numbers", "give a rectangular array") from error
 
 
 def answer_record(answer: Answer) -> dict[str, Any]:

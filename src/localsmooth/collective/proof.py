@@ -10,7 +10,10 @@ from jaxtyping import Float
 from localsmooth.collective.dual import Cell, DualPoint
 from localsmooth.collective.tighten import Ceiling
 
-__all__ = ["Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "Tighten", "children"]
+__all__ = ["LARGEST_SPLIT", "Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "Tighten", "children"]
+
+LARGEST_SPLIT = 2**53 - 1
+"""Below it, a whole number and its successor both are floating-point numbers."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from localsmooth.collective.knapsack import knapsack_supports
 from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.threat import Constraints
 
-__all__ = ["Region", "Supports", "region_at", "support_value", "supports", "underflows"]
+__all__ = ["Region", "Supports", "implied_uppers", "region_at", "support_value", "supports", "underflows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,26 +33,65 @@ class Region:
     kept: Int[np.ndarray, "kept"]
 
 
-def _implied_upper(
-    rows: Float[np.ndarray, "rows columns"], limits: Float[np.ndarray, "rows"], caps: Float[np.ndarray, "columns"]
-) -> Float[np.ndarray, "columns"]:
-    """Bound each column by the rows without negative coefficients; rounded up."""
-    upper = caps.copy()
-    for row, limit in zip(rows, limits, strict=True):
-        if np.isfinite(limit) and np.all(row >= 0):
-            used = row > 0
-            with np.errstate(over="ignore"):
-                share = np.nextafter(limit / row[used], np.inf) if limit > 0 else np.zeros(int(used.sum()))
-            upper[used] = np.minimum(upper[used], share)
-    return upper
+def implied_uppers(
+    rows: Float[np.ndarray, "rows columns"],
+    limits: Float[np.ndarray, "rows"],
+    caps: Float[np.ndarray, "columns"],
+    integer: Bool[np.ndarray, "columns"],
+) -> Iterator[Float[np.ndarray, "columns"]]:
+    """Bound each column by every row alone, rounded up, again and again while that bounds further columns.
+
+    In a row, what negative coefficients give back is at most what the bounds before allow, so that each round follows
+    from the one before it.
+    """
+    upper = caps
+    while True:
+        before, upper = upper, upper.copy()
+        for row, limit in zip(rows, limits, strict=True):
+            room = _room(row, float(limit), before)
+            if np.isfinite(room):
+                used = row > 0
+                with np.errstate(over="ignore"):
+                    share = np.nextafter(room / row[used], np.inf) if room > 0 else np.zeros(int(used.sum()))
+                upper[used] = np.minimum(upper[used], share)
+        upper = np.where(integer & np.isfinite(upper), np.floor(upper), upper)
+        yield upper
+        if not bool(np.any(np.isfinite(upper) & np.isinf(before))) or bool(np.all(rows >= 0)):
+            return
 
 
-def region_at(constraints: Constraints, index: int) -> Region:
-    """Return the adversary's set at one of the curve's budgets."""
+def _room(row: Float[np.ndarray, "columns"], limit: float, upper: Float[np.ndarray, "columns"]) -> float:
+    """Return how much a row leaves to its positive coefficients, rounded up."""
+    back = row < 0
+    if not back.any():
+        return limit
+    with np.errstate(over="ignore", invalid="ignore"):
+        given = -row[back] * upper[back]
+        total = limit + float(np.where(upper[back] > 0, given, 0.0).sum())
+    terms = int(back.sum()) + 4
+    return math.nextafter(total * (1 + 2 * terms * UNIT) + terms * TINY, math.inf) if total > 0 else 0.0
+
+
+def region_at(constraints: Constraints, index: int, enough: Float[np.ndarray, "columns"] | None = None) -> Region:
+    """Return the adversary's set at one of the curve's budgets.
+
+    Parameters
+    ----------
+    constraints
+        The threat.
+    index
+        Which budget.
+    enough
+        What breaks all that each column can break. It bounds columns for which a limit on the number of attacked groups
+        counts, where no row gives anything back for spending more: the tighter the bound, the more the limit tells.
+    """
     keep = np.isfinite(constraints.budgets[index])
     rows, limits = constraints.rows[keep], constraints.budgets[index][keep]
-    upper = _implied_upper(rows, limits, constraints.caps)
-    upper = np.where(constraints.integer & np.isfinite(upper), np.floor(upper), upper)
+    *_, upper = implied_uppers(rows, limits, constraints.caps, constraints.integer)
+    if enough is not None and constraints.limits:
+        labelled = np.any([labels >= 0 for _, labels in constraints.limits], axis=0)
+        needed = np.where(constraints.integer, np.ceil(enough), enough)
+        upper = np.where(labelled & np.all(rows >= 0, axis=0), np.minimum(upper, needed), upper)
     integer, real = constraints.integer, len(upper)
     for most, labels in constraints.limits:
         names = [name for name in np.unique(labels) if name >= 0 and np.any(upper[:real][labels == name] > 0)]

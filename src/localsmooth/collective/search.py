@@ -20,7 +20,7 @@ from localsmooth.collective.attack import estimates, fit, survivors
 from localsmooth.collective.dual import Cell, DualPoint, evaluate
 from localsmooth.collective.minorant import EnvelopeLines
 from localsmooth.collective.problem import Pieces
-from localsmooth.collective.proof import Leaf, Node, SplitFeed, SplitSpending, Tighten, children
+from localsmooth.collective.proof import LARGEST_SPLIT, Leaf, Node, SplitFeed, SplitSpending, Tighten, children
 from localsmooth.collective.relaxation import Relaxation, Relaxed
 from localsmooth.collective.setting import Setting
 from localsmooth.collective.tighten import Tightener, lowered
@@ -80,7 +80,7 @@ class Search:
     ) -> None:
         self._setting, self._gap, self._goal, self._deadline = setting, gap, goal, deadline
         self._relaxation, self._minorant = Relaxation(setting), EnvelopeLines()
-        self._tightener, self._adversary = Tightener(setting), Adversary(setting)
+        self._tightener, self._adversary = Tightener(setting), Adversary(setting, deadline=deadline)
         self._slots: list[_Slot] = []
         self._queue: list[tuple[float, int, _Open]] = []
         self._closed = math.inf
@@ -279,7 +279,7 @@ class Search:
         if fractional is not None:
             at = math.floor(float(node.relaxed.spending[fractional]) + 1e-9)
             at = min(max(at, math.ceil(cell.lower[fractional])), math.floor(cell.upper[fractional]) - 1)
-            return SplitSpending(fractional, at, nowhere, nowhere)
+            return SplitSpending(fractional, at, nowhere, nowhere) if abs(at) < LARGEST_SPLIT else None
         return None
 
     def _fractional(self, node: _Open) -> int | None:

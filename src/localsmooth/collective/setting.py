@@ -41,7 +41,7 @@ class Setting:
 
 def setting_at(problem: Problem, index: int) -> Setting:
     """Prepare one budget."""
-    region = region_at(problem.constraints, index)
+    region = region_at(problem.constraints, index, problem.column_enough)
     held = supports(problem.pieces.weights, region)
     pieces = problem.pieces_under(held.values)
     return Setting(problem, index, region, held, pieces, root_cell(pieces, region, held.values))

@@ -54,7 +54,7 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     with np.errstate(over="ignore", invalid="ignore"):
         drafts = _drafts(problem, bound.worker(problem), deadline)
         _share(drafts, budgets)
-        answers = [_finish(problem, draft) for draft in drafts]
+        answers = [_finish(problem, index, draft) for index, draft in enumerate(drafts)]
         if verify:
             answers = [check(problem, answer) for answer in answers]
     return Curve(tuple(answers), budgets)
@@ -164,7 +164,7 @@ def _share(drafts: list[_Draft], budgets: Float[np.ndarray, "budgets rows"]) -> 
             draft.upper, draft.attack = drafts[worst].upper, drafts[worst].attack
 
 
-def _finish(problem: Problem, draft: _Draft) -> Answer:
+def _finish(problem: Problem, index: int, draft: _Draft) -> Answer:
     certified = draft.certified
     if certified > draft.upper:
         raise CertificateError(
@@ -179,6 +179,7 @@ def _finish(problem: Problem, draft: _Draft) -> Answer:
         draft.attack,
         draft.prices,
         problem,
+        index,
         draft.proof,
         claimed=draft.claimed,
     )

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.collective.arrays import Number, Numbers
+from localsmooth.collective.arrays import Number, Numbers, plain_numbers
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["AtMostGroups", "Ball", "Caps", "Constraints", "GroupBudgets", "Integer", "Rows", "Threat", "power_up"]
@@ -90,6 +90,8 @@ class Threat(ABC):
 
     def __and__(self, other: Threat) -> Threat:
         """Combine two threats: the adversary must respect both."""
+        if not isinstance(other, Threat):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError("threat", f"is combined with a {type(other).__name__}", "combine it with a Threat")
         return _Both(self, other)
 
 
@@ -121,12 +123,21 @@ def power_up(value: float, exponent: float) -> float:
 
 
 def _budget_array(field: str, budgets: Numbers) -> Float[np.ndarray, "budgets"]:
-    values = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
+    values = np.atleast_1d(plain_numbers(field, budgets))
     if values.ndim != 1 or values.size == 0:
         raise InvalidInputError(field, f"has shape {values.shape}", "give one budget or a list of at least one")
     if not bool(np.all(values >= 0)):
         raise InvalidInputError(field, "holds a negative number or NaN", "give budgets ≥ 0 (inf for no limit)")
     return values
+
+
+def _powers(budgets: Numbers, norm: Number) -> Float[np.ndarray, "budgets"]:
+    """Return the budgets' p-th powers, rounded up."""
+    exponent = float(plain_numbers("norm", norm))
+    if not (math.isfinite(exponent) and exponent >= 0):
+        raise InvalidInputError("norm", f"is {norm}", "give a finite p ≥ 0 (caps describe the l∞ norm)")
+    powers = [power_up(float(value), exponent) for value in _budget_array("budgets", budgets)]
+    return np.array(powers, dtype=np.float64)
 
 
 def _indicator(columns: int, chosen: Columns) -> Bool[np.ndarray, "columns"]:
@@ -166,12 +177,10 @@ class Ball(Threat):
 
     def constraints(self, columns: int) -> Constraints:
         """Return one row."""
-        if not (math.isfinite(self.norm) and self.norm >= 0):
-            raise InvalidInputError("norm", f"is {self.norm}", "give a finite p ≥ 0 (caps describe the l∞ norm)")
-        powers = [power_up(float(value), float(self.norm)) for value in _budget_array("budgets", self.budgets)]
+        powers = _powers(self.budgets, self.norm)
         row = _indicator(columns, self.columns).astype(np.float64)
         none = Constraints.none(columns)
-        return Constraints(row[None], np.array(powers)[:, None], none.caps, none.integer)
+        return Constraints(row[None], powers[:, None], none.caps, none.integer)
 
 
 @dataclass(frozen=True)
@@ -192,10 +201,10 @@ class Rows(Threat):
 
     def constraints(self, columns: int) -> Constraints:
         """Return the rows, checked."""
-        rows = np.atleast_2d(np.asarray(self.A, dtype=np.float64))
+        rows = np.atleast_2d(plain_numbers("A", self.A))
         if rows.size == 0:
             rows = rows.reshape(0, columns)
-        budgets = np.atleast_2d(np.asarray(self.c, dtype=np.float64))
+        budgets = np.atleast_2d(plain_numbers("c", self.c))
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise InvalidInputError("A", f"has shape {rows.shape}", f"give [rows × {columns} input columns]")
         if not bool(np.all(np.isfinite(rows))):
@@ -222,10 +231,7 @@ class Caps(Threat):
         given = np.asarray(self.caps, dtype=object)
         if given.ndim not in (0, 1) or (given.ndim == 1 and len(given) != columns):
             raise InvalidInputError("caps", f"has shape {given.shape}", f"give one number, or {columns} of them")
-        try:
-            values = np.array([math.inf if cap is None else float(cap) for cap in np.broadcast_to(given, columns)])
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidInputError("caps", "are not numbers", "give caps ≥ 0, None for no cap") from None
+        values = plain_numbers("caps", [math.inf if cap is None else cap for cap in np.broadcast_to(given, columns)])
         if not bool(np.all(values >= 0)):
             raise InvalidInputError("caps", "holds a negative number or NaN", "give caps ≥ 0, None for no cap")
         none = Constraints.none(columns)
@@ -254,13 +260,15 @@ class GroupBudgets(Threat):
         """Return one row per label."""
         labels = _labels(self.labels, columns)
         number = int(labels.max(initial=-1)) + 1
-        values = _budget_array("budgets", self.budgets)
-        if len(values) not in (1, number):
-            raise InvalidInputError("budgets", f"has {len(values)} entries", f"give one, or one per label ({number})")
-        powers = [power_up(float(value), float(self.norm)) for value in np.broadcast_to(values, number)]
-        rows = (labels[None] == np.arange(number)[:, None]).astype(np.float64)
+        powers = _powers(self.budgets, self.norm)
+        if len(powers) not in (1, number):
+            raise InvalidInputError("budgets", f"has {len(powers)} entries", f"give one, or one per label ({number})")
+        used = np.unique(labels[labels >= 0])
+        rows = (labels[None] == used[:, None]).astype(np.float64)
         none = Constraints.none(columns)
-        return Constraints(rows, np.array(powers, dtype=np.float64)[None], none.caps, none.integer)
+        return Constraints(
+            rows, (powers[used] if len(powers) > 1 else powers.repeat(len(used)))[None], none.caps, none.integer
+        )
 
 
 @dataclass(frozen=True)
@@ -293,8 +301,9 @@ class AtMostGroups(Threat):
 
     def constraints(self, columns: int) -> Constraints:
         """Return the limit."""
-        if self.most < 0:
-            raise InvalidInputError("most", f"is {self.most}", "give a number of groups ≥ 0")
+        whole = isinstance(self.most, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not (whole and self.most >= 0):
+            raise InvalidInputError("most", f"is {self.most}", "give a whole number of groups ≥ 0")
         labels = np.arange(columns) if self.labels is None else _labels(self.labels, columns)
         none = Constraints.none(columns)
         return Constraints(none.rows, none.budgets, none.caps, none.integer, ((int(self.most), labels),))
@@ -304,4 +313,6 @@ def _labels(labels: Numbers, columns: int) -> Int[np.ndarray, "columns"]:
     array = np.asarray(labels)
     if array.shape != (columns,) or not np.issubdtype(array.dtype, np.integer):
         raise InvalidInputError("labels", f"is not {columns} whole numbers", "give one label per input column")
+    if not int(array.min(initial=0)) >= -1:
+        raise InvalidInputError("labels", f"holds {array.min()}", "give labels ≥ 0, and -1 for columns without one")
     return array.astype(np.int64)

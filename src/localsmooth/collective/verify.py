@@ -7,13 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from jaxtyping import Float
 
-from localsmooth.collective.answer import Answer
-from localsmooth.collective.attack import survivors
+from localsmooth.collective.answer import Answer, Status
+from localsmooth.collective.attack import allowed, survivors
 from localsmooth.collective.dual import Cell, evaluate_exactly, root_cell
 from localsmooth.collective.problem import Pieces, Problem
-from localsmooth.collective.proof import Leaf, Node, Proof, SplitFeed, Tighten, children
-from localsmooth.collective.region import Region, region_at
+from localsmooth.collective.proof import LARGEST_SPLIT, Leaf, Node, Proof, SplitFeed, Tighten, children
+from localsmooth.collective.region import Region, implied_uppers, region_at
 from localsmooth.collective.tighten import ceiling_exactly, lowered
 from localsmooth.errors import LocalsmoothError
 
@@ -37,12 +38,24 @@ def verify(problem: Problem, answer: Answer) -> Answer:
     CertificateError
         If the proof does not prove the count, or the attack does not leave what it is said to leave.
     """
+    budgets = problem.constraints.budgets
+    if not (0 <= answer.index < len(budgets) and 0 <= answer.proof.index < len(budgets)):
+        raise CertificateError("the answer belongs to a budget that the problem does not have")
+    # What holds for a more generous budget holds for this one.
+    if not bool(np.all(budgets[answer.proof.index] >= budgets[answer.index])):
+        raise CertificateError("the proof is about a smaller budget than the answer")
     value = prove(problem, answer.proof)
     # A whole number of targets at or above the proven value is at or above its ceiling.
-    if max(0, math.ceil(value)) < answer.certified:
-        raise CertificateError(f"the proof shows {float(value):.6f} targets, the answer claims {answer.certified}")
+    if max(0, math.ceil(value)) < answer.certified or not max(Fraction(0), value) >= answer.lower:
+        raise CertificateError(
+            f"the proof shows {float(value):.6f} targets, the answer claims {answer.certified} (bound {answer.lower})"
+        )
+    if answer.attack.shape != (problem.columns,) or not allowed(problem, answer.index, answer.attack):
+        raise CertificateError("the attack is not within the threat")
     if survivors(problem, answer.attack) != answer.upper:
         raise CertificateError("the attack does not leave the number of targets that the answer says")
+    if answer.certified > answer.upper or (answer.status is Status.EXACT and answer.certified != answer.upper):
+        raise CertificateError("bound, attack and status of the answer contradict each other")
     return replace(answer, verified=value)
 
 
@@ -54,28 +67,63 @@ def prove(problem: Problem, proof: Proof) -> Fraction:
     CertificateError
         Where the proof is not a proof.
     """
-    region = region_at(problem.constraints, proof.index)
-    _check_box(problem, region, proof.index)
-    _check_ceilings(problem, region, proof)
-    pieces = problem.pieces_under(proof.ceilings)
-    return _prove_tree(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
+    try:
+        region = region_at(problem.constraints, proof.index, problem.column_enough)
+        _check_box(problem, region, proof.index)
+        _check_ceilings(problem, region, proof)
+        pieces = problem.pieces_under(proof.ceilings)
+        return _prove_tree(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # Numbers and shapes that no proof of this problem has.
+        raise CertificateError(f"the proof is malformed ({error})") from error
 
 
 def _check_box(problem: Problem, region: Region, index: int) -> None:
-    """Show that no allowed spending exceeds the region's upper bounds."""
+    """Show that the region's upper bounds leave out no spending that could break more."""
     constraints = problem.constraints
+    keep = np.isfinite(constraints.budgets[index])
+    rows, limits = constraints.rows[keep], constraints.budgets[index][keep]
+    before = constraints.caps
+    for upper in implied_uppers(rows, limits, constraints.caps, constraints.integer):
+        for column in np.flatnonzero(np.isfinite(upper)):
+            most = _column_bound(rows, limits, before, int(column))
+            if most is not None and constraints.integer[column]:
+                most = Fraction(math.floor(most))
+            if most is None or most > Fraction(float(upper[column])):
+                raise CertificateError("an upper bound on the spending is not proven")
+        before = upper
     for column, upper in enumerate(region.upper[: region.real]):
         barred = any(most == 0 and labels[column] >= 0 for most, labels in constraints.limits)
-        if barred or upper == math.inf:
+        if barred or upper >= before[column]:
             continue
-        most = [Fraction(float(cap)) for cap in (constraints.caps[column],) if math.isfinite(cap)]
-        for row, limit in zip(constraints.rows, constraints.budgets[index], strict=True):
-            if math.isfinite(limit) and row[column] > 0 and bool(np.all(row >= 0)):
-                most.append(Fraction(float(limit)) / Fraction(float(row[column])))
-        if most and constraints.integer[column]:
-            most = [Fraction(math.floor(min(most)))]
-        if not most or min(most) > Fraction(float(upper)):
+        # More than breaks everything is never needed, unless a row gives something back for it.
+        if bool(np.any(rows[:, column] < 0)) or _enough(problem, column) > Fraction(float(upper)):
             raise CertificateError("an upper bound on the spending is not proven")
+
+
+def _column_bound(
+    rows: Float[np.ndarray, "rows columns"],
+    limits: Float[np.ndarray, "rows"],
+    before: Float[np.ndarray, "columns"],
+    column: int,
+) -> Fraction | None:
+    """Return the least bound on a column that the bounds before and one row alone show."""
+    bounds = [Fraction(float(before[column]))] if math.isfinite(before[column]) else []
+    for row, limit in zip(rows, limits, strict=True):
+        back = np.flatnonzero(row < 0)
+        if row[column] > 0 and bool(np.all(np.isfinite(before[back]))):
+            given = sum((-Fraction(float(row[k])) * Fraction(float(before[k])) for k in back), Fraction(float(limit)))
+            bounds.append(given / Fraction(float(row[column])))
+    return min(bounds, default=None)
+
+
+def _enough(problem: Problem, column: int) -> Fraction:
+    """Return the least spending in a column that breaks all that it can break."""
+    needed = Fraction(0)
+    for weights, steps in zip(problem.pieces.weights, problem.pieces.steps, strict=True):
+        if weights[column] > 0:
+            needed = max(needed, Fraction(float(steps.thresholds[-1])) / Fraction(float(weights[column])))
+    return needed
 
 
 def _check_ceilings(problem: Problem, region: Region, proof: Proof) -> None:
@@ -117,21 +165,36 @@ def _prove_tree(pieces: Pieces, region: Region, root: Cell, tree: Node) -> Fract
             least = value if least is None else min(least, value)
         elif isinstance(node, Tighten):
             for ceiling in node.ceilings:
+                _require_position(ceiling.piece, len(pieces))
                 shown = ceiling_exactly(pieces, region, cell, ceiling)
                 if shown is None or math.isnan(ceiling.value) or shown > Fraction(ceiling.value):
                     raise CertificateError("a ceiling of the proof is not proven")
             waiting.append((lowered(pieces, cell, node.ceilings), node.child))
         else:
+            _require_whole(node.at)
             if isinstance(node, SplitFeed):
+                _require_position(node.piece, len(pieces))
                 if not cell.start[node.piece] < node.at < cell.stop[node.piece]:
                     raise CertificateError("a split of the proof lies outside of its cell")
-            elif not region.integer[node.column]:
-                raise CertificateError("a split of the proof cuts a column that is not integer")
+            else:
+                _require_position(node.column, len(region.upper))
+                if not region.integer[node.column] or abs(node.at) >= LARGEST_SPLIT:
+                    raise CertificateError("a split of the proof cuts where spendings may lie")
             below, above = children(cell, node)
             waiting.extend([(below, node.below), (above, node.above)])
     if least is None:
         raise CertificateError("the proof leaves no attack at all, not even none")
     return least
+
+
+def _require_whole(number: object) -> None:
+    if not isinstance(number, int | np.integer):
+        raise CertificateError("a split of the proof lies at a fraction")
+
+
+def _require_position(number: object, size: int) -> None:
+    if not isinstance(number, int | np.integer) or not 0 <= number < size:
+        raise CertificateError("the proof names a column or an inequality that the problem does not have")
 
 
 def _prove_leaf(pieces: Pieces, region: Region, cell: Cell, leaf: Leaf) -> Fraction:
