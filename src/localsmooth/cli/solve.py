@@ -21,6 +21,7 @@ from localsmooth.collective import (
     read_problems,
 )
 from localsmooth.collective import solve as solve_problem
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
 
@@ -35,7 +36,12 @@ class BoundName(Enum):
     MILP = "milp"
 
 
-def _bound(name: BoundName, gap: float, time_limit: float) -> Bound:
+def _bound(name: BoundName, gap: float | None, time_limit: float | None) -> Bound:
+    if gap is not None and name is not BoundName.EXACT:
+        raise InvalidInputError("--gap", f"does nothing for {name.value}", "leave it out, or give --bound exact")
+    if time_limit is not None and name not in (BoundName.EXACT, BoundName.MILP):
+        raise InvalidInputError("--time-limit", f"does nothing for {name.value}", "leave it out, or give --bound exact")
+    seconds = 60.0 if time_limit is None else time_limit
     match name:
         case BoundName.NAIVE:
             return Naive()
@@ -44,20 +50,28 @@ def _bound(name: BoundName, gap: float, time_limit: float) -> Bound:
         case BoundName.ENVELOPE:
             return Envelope()
         case BoundName.EXACT:
-            return Exact(gap=gap, time_limit=time_limit)
+            return Exact(gap=gap or 0.0, time_limit=seconds)
         case BoundName.MILP:
-            return Milp(time_limit=time_limit)
+            return Milp(time_limit=seconds)
 
 
 def solve(
     problem: Annotated[Path, typer.Argument(help="A problem, or a JSON list of problems: a .json or .npz file.")],
     bound: Annotated[BoundName, typer.Option(help="How hard to try.")] = BoundName.ENVELOPE,
-    gap: Annotated[float, typer.Option(help="Targets by which 'exact' may fall short of the optimum.")] = 0.0,
-    time_limit: Annotated[float, typer.Option(help="Seconds for 'exact' and 'milp', all budgets together.")] = 60.0,
+    gap: Annotated[
+        float | None, typer.Option(help="Targets by which 'exact' may fall short of the optimum; 0 by default.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for 'exact' and 'milp', all budgets together; 60 by default.")
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Prove every answer again in exact arithmetic.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print answers as JSON.")] = False,
 ) -> None:
-    """Certify how many predictions survive one adversary, from per-prediction certificates."""
+    """Certify how many predictions survive one adversary, from per-prediction certificates.
+
+    A problem has weights [output groups × input columns], eta [outputs], group [outputs], A [rows × input columns] and
+    c [rows] or [budgets × rows], and optionally targets, caps and integer.
+    """
     content = read_problems(problem)
     method = _bound(bound, gap, time_limit)
     curves = [tuple(solve_problem(each, method, verify)) for each in content.problems]

@@ -2,6 +2,8 @@
 
 from localsmooth.results.build import build_dataset
 from localsmooth.results.files import load, save, set_aside
+from localsmooth.results.files import load as load_result
+from localsmooth.results.files import save as save_result
 from localsmooth.results.item import CertifiedCurve, ItemResult
 from localsmooth.results.joint import ADDITION, DELETION, JointResult, attach_joint, has_joint, kind_curve
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
@@ -31,8 +33,10 @@ __all__ = [
     "item_view",
     "kind_curve",
     "load",
+    "load_result",
     "run_info",
     "save",
+    "save_result",
     "set_aside",
     "validate",
 ]
