@@ -143,7 +143,8 @@ class GraphCertificateSection(Section):
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""
     strictly_local: bool = False
-    """Use that a network sees no farther than its depth: attributes outside a node's receptive field cannot matter."""
+    """Use that a network sees no farther than its depth: attributes outside a node's receptive field cannot matter.
+    Thousands of nodes take seconds a curve with `clusters = 1` and one kind of flips (additions or deletions = [0])."""
     node_budget: Budget | None = None
     """Most additions, and most deletions, at any one node."""
     node_flips: Budget | None = None
