@@ -46,9 +46,8 @@ def _run(*arguments: object) -> None:
 
 def test_every_figure_has_its_file():
     graphs = ("citeseer_appnp", "citeseer_gcn", "cora_ml_appnp")
-    assert {path.stem for path in FILES} == {
-        f"{graph}_{kind}" for graph in graphs for kind in ("additions", "deletions")
-    }
+    figures = {f"{graph}_{kind}" for graph in graphs for kind in ("additions", "deletions")}
+    assert {path.stem for path in FILES} == figures | {"citeseer_strictly_local"}
 
 
 @pytest.mark.parametrize("graph", ["citeseer_appnp", "citeseer_gcn", "cora_ml_appnp"])
@@ -71,3 +70,16 @@ def test_one_run_serves_both_figures(graph: str, tmp_path: Path):
     assert additions["budget"].values.tolist() == list(range(21))
     # The two figures are of one run: nothing was drawn or trained for the second.
     assert int(deletions["certified"].isel(budget=0).max()) == int(additions["certified"].isel(budget=0).max())
+
+
+def test_strictly_local_certificates_gain(tmp_path: Path):
+    _save_graph(tmp_path / "citeseer.npz")
+    text = (FOLDER / "citeseer_strictly_local.toml").read_text("utf-8")
+    for pattern, less in LESS[:-1]:
+        text = re.sub(pattern, less, text)
+    (tmp_path / "local.toml").write_text(text.replace("epochs = 2", "epochs = 200\nlearning_rate = 0.05"), "utf-8")
+    _run("certify", tmp_path / "local.toml", "--out", tmp_path / "run")
+    counts = load(tmp_path / "run" / "result.nc")["certified"].sel(target="ratio")
+    naive, best = (counts.sel(bound=bound).values.ravel() for bound in ("naive", "envelope"))
+    assert (best >= naive).all()
+    assert best.sum() > naive.sum()

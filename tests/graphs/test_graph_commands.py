@@ -180,3 +180,28 @@ def test_alpha_can_follow_the_candidate_stage(small):
     # The same from the start as from what was kept.
     _invoke("certify", small / "weighted.toml", "--out", small / "run")
     assert np.array_equal(load(small / "run" / "result.nc")["eta"].values, found["eta"].values)
+
+
+def test_the_baseline_fills_the_table(small, tmp_path):
+    text = (small / "small.toml").read_text("utf-8").replace("[0.5, 0.8]", "[0.5, 0.5]")
+    text = text.replace("clusters = 4", "clusters = 1").replace("[certificate]", "[certificate]\nCHOSEN")
+    baseline = 'baseline = { method = "sparse-smooth" }'
+    for name, chosen in (("baseline", baseline), ("votes", 'base = ["exact-votes"]')):
+        (tmp_path / f"{name}.toml").write_text(text.replace("CHOSEN", chosen), "utf-8")
+    _invoke("certify", tmp_path / "votes.toml", "--out", tmp_path / "run")
+    _invoke("recertify", tmp_path / "run", "--config", tmp_path / "baseline.toml", "--to", tmp_path / "table.nc")
+    ours, table = load(tmp_path / "run" / "result.nc"), load(tmp_path / "table.nc")
+    assert table["bound"].values.tolist() == ["naive"]
+    assert "SparseSmooth" in str(table.attrs["assumptions"])
+    counts = [each["joint_certified"].sel(bound="naive") for each in (ours, table)]
+    assert (counts[1] >= counts[0]).all()
+    assert (counts[1].sel(addition=0, deletion=1) > 0).all()
+    assert (table["joint_attack"].sum(dim=["flip", "input_group"]).sel(addition=1, deletion=3) == 4).all()
+    wide = tmp_path / "wide.nc"
+    _invoke("recertify", tmp_path / "run", "--config", tmp_path / "baseline.toml", "--additions", "0,2", "--to", wide)
+    assert load(wide)["addition"].values.tolist() == [0, 2]
+    shown = _invoke("report", wide, "--to", tmp_path / "page.html")
+    assert shown.exit_code == 0, shown.output
+    (tmp_path / "five.toml").write_text((small / "small.toml").read_text("utf-8") + baseline + "\n", "utf-8")
+    with pytest.raises(ConfigurationError, match="same noise everywhere"):
+        load_any_configuration(tmp_path / "five.toml")

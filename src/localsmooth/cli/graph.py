@@ -81,6 +81,8 @@ def recertify_graph_run(
                 raise InvalidInputError(f"--{name}", "a budget is no whole number", "Write numbers of flips: 0,1,2")
             changes[name] = [int(budget) for budget in budgets]
     if bounds is not None:
+        if settings.baseline is not None:
+            raise InvalidInputError("--bound", f"{settings.baseline.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = {name: ALL_BOUNDS[name] for name in bounds}
     return recertify_graph(run, replace(settings, **changes))
 

@@ -12,6 +12,7 @@ from jaxtyping import Int
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import SCORE_BOUNDS
 from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.collective import Bound, Exact
@@ -171,6 +172,7 @@ def build_graph_settings(section: GraphCertificateSection) -> GraphSettings:
         score_bound=SCORE_BOUNDS[section.score_bound](),
         limits=AttackLimits(**{field.name: getattr(section, field.name) for field in fields(AttackLimits)}),
         strictly_local=section.strictly_local,
+        baseline=None if section.baseline is None else SparseSmooth(section.baseline.horizon),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import AnyRule, BonferroniSection
 from localsmooth.config.schema import ExistingPath
 from localsmooth.config.section import Section
@@ -142,8 +143,12 @@ class GraphCertificateSection(Section):
     """How alpha is shared among the nodes."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""
+    baseline: SparseSmoothSection | None = None
+    """Count the nodes that tolerate every mix of flips, each on its own, in place of collective bounds: with one
+    cluster, votes, and no limits."""
     strictly_local: bool = False
-    """Use that a network sees no farther than its depth: attributes outside a node's receptive field cannot matter."""
+    """Use that a network sees no farther than its depth: attributes outside a node's receptive field cannot matter.
+    Thousands of nodes take seconds a curve with `clusters = 1` and one kind of flips (additions or deletions = [0])."""
     node_budget: Budget | None = None
     """Most additions, and most deletions, at any one node."""
     node_flips: Budget | None = None
@@ -183,6 +188,8 @@ class GraphConfiguration(Section):
             pair: tuple[float, float] = getattr(self.noise, name)
             if self.graph.clusters == 1 and pair[0] != pair[1]:
                 raise ValueError(f"noise.{name}: one cluster has one level, got {pair}; repeat the same number")
+        if self.certificate.baseline is not None and self.graph.clusters != 1:
+            raise ValueError("certificate.baseline: sparse-smooth needs the same noise everywhere (graph.clusters = 1)")
         if self.certificate.strictly_local and isinstance(self.model, GraphModuleSection) and self.model.depth is None:
             raise ValueError("certificate.strictly_local: say how far the module sees (model.depth)")
         return self

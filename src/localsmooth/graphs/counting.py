@@ -107,7 +107,8 @@ def _counted(
     eta = base.eta.reshape(-1, base.group.size)
     largest = weights.max(axis=-1, initial=0.0)[:, base.group]
     flips = np.where(eta > 0, np.where(largest > 0, _least_flips(eta, largest), np.inf), 0.0)
-    return (weights > 0).any(axis=0).astype(np.float64), flips.max(axis=0)
+    seen: np.ndarray = np.any(weights > 0, axis=0)
+    return seen.astype(np.float64), flips.max(axis=0)
 
 
 def _least_flips(eta: Float[np.ndarray, "*shape"], weight: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

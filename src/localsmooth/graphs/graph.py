@@ -156,7 +156,8 @@ def graph_from_arrays(
     edges
         A nodes × nodes matrix, dense or scipy sparse, or an integer array 2 × edges of node pairs.
     attributes
-        A nodes × attributes matrix, dense or scipy sparse; every non-zero entry is a one.
+        A nodes × attributes matrix, dense or scipy sparse; every non-zero entry is a one. A model that was trained on
+        counts or weights sees zeros and ones here.
     labels
         Class of each node, -1 where unknown.
     class_names, node_names, attribute_names

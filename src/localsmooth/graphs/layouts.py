@@ -8,6 +8,7 @@ from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.clusters import affinity_ranks
+from localsmooth.graphs.graph import shape_of
 from localsmooth.layout import Layout, Partition
 
 __all__ = ["cluster_layout", "isotropic_node_layout"]
@@ -43,9 +44,10 @@ def cluster_layout(
     for field, pair in (("addition", addition), ("deletion", deletion)):
         if not all(0 <= level < 1 for level in pair):
             raise InvalidInputError(field, f"got {pair}", "Flip probabilities lie in [0, 1)")
-    if clusters.size != adjacency.shape[0]:
+    nodes = shape_of(adjacency)[0]
+    if clusters.size != nodes:
         raise InvalidInputError(
-            "clusters", f"{clusters.size} labels for {adjacency.shape[0]} nodes", "Pass the cluster of each node"
+            "clusters", f"{clusters.size} labels for {nodes} nodes", "Pass the cluster of each node"
         )
     ranks = affinity_ranks(adjacency, clusters)
     steps = np.stack([np.linspace(*pair, num=len(ranks)) for pair in (addition, deletion)], axis=-1)

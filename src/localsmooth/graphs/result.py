@@ -20,6 +20,7 @@ from localsmooth.graphs.receptive import receptive_fields, strictly_local
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.store import SampledGraph
 from localsmooth.graphs.threat import attribute_caps, budget_grid
+from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
 from localsmooth.layout import Partition
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.results import (
@@ -141,6 +142,11 @@ def _joint(
     additions, deletions = (np.array(each, dtype=np.int64) for each in (settings.additions, settings.deletions))
     grid = budget_grid(additions.tolist(), deletions.tolist())
     parts = _parts(base, grid)
+    caps = attribute_caps(graph, certified.inputs)
+    tolerated = np.zeros((additions.size, deletions.size, sampled.nodes.size), dtype=np.bool_)
+    if settings.baseline is not None:
+        lower = certified.lower
+        tolerated = tolerated_flips(settings.baseline, lower, sampled.layout, caps, additions, deletions)
     shape = (len(masks), len(settings.bounds), additions.size, deletions.size)
     clusters = sampled.layout.inputs.count
     tables = {name: np.zeros(shape) for name in ("certified", "lower", "upper")}
@@ -151,6 +157,14 @@ def _joint(
         for b, (name, bound) in enumerate(settings.bounds.items()):
             places[target, name] = t, b
             if not mask.any():
+                continue
+            if settings.baseline is not None:
+                _count(tables, (t, b), (tolerated & mask).sum(axis=-1), base.discount)
+                falls[t, b][..., sampled.nodes] = mask & ~tolerated
+                for kind, cap in enumerate(caps):
+                    spent = [worst_spending(cap, budget) for budget in (settings.additions, settings.deletions)[kind]]
+                    spread = np.expand_dims(np.array(spent), 1 - kind)
+                    attack[t, b, :, :, kind] = spread
                 continue
             for part in parts:
                 threat = settings.limits.threat(
@@ -169,9 +183,9 @@ def _joint(
                 # What holds against more flips holds against fewer.
                 backwards = tables[name][t, b, ::-1, ::-1]
                 np.maximum.accumulate(np.maximum.accumulate(backwards, axis=0), axis=1, out=backwards)
-    alone = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
-    caps = attribute_caps(graph, certified.inputs)
-    alone[..., sampled.nodes] = robust_alone(base, caps, additions, deletions) & masks[RATIO]
+    alone = tolerated if settings.baseline is not None else robust_alone(base, caps, additions, deletions)
+    shown = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
+    shown[..., sampled.nodes] = alone & masks[RATIO]
     rows, columns = graph.edge_index
     joint = JointResult(
         additions,
@@ -181,11 +195,19 @@ def _joint(
         tables["upper"],
         attack,
         falls,
-        alone,
+        shown,
         np.stack([rows, columns], axis=1)[rows < columns],
         sampled.places,
     )
     return joint, _Curves(joint, list(places), places)
+
+
+def _count(
+    tables: dict[str, np.ndarray], place: tuple[int, int], counts: Int[np.ndarray, "additions deletions"], discount: int
+) -> None:
+    for name in ("certified", "lower"):
+        tables[name][place] = np.maximum(counts - discount, 0)
+    tables["upper"][place] = counts
 
 
 def _parts(
@@ -270,6 +292,12 @@ def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, .
     kinds = [isinstance(certificate, ScoreCertificate) for certificate in settings.certificates]
     if len(set(kinds)) > 1:
         sentences.append("Votes and scores share α; each node is smoothed as its certificate says.")
+    if settings.baseline is not None:
+        sentences[0] = (
+            "Baseline SparseSmooth (Bojchevski et al. 2020): exact certificates from regions of constant likelihood "
+            f"ratio, of each node on its own; bounds joined over the {sampled.nodes.size} certified nodes by "
+            f"{settings.simultaneous.name}. η and radius are those of {names}."
+        )
     if any(kinds):
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if settings.strictly_local:

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import Bound
+from localsmooth.collective import Bound, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.certify import COLLECTIVE_BOUNDS
 from localsmooth.graphs.threat import AttackLimits
@@ -39,11 +40,14 @@ class GraphSettings:
     strictly_local
         Use that attributes outside a node's receptive field cannot matter (Schuchardt et al. 2021). Needs a
         classifier whose depth is known.
+    baseline
+        Count the nodes that tolerate every mix of flips, each on its own, in place of collective bounds: needs the
+        same noise everywhere. `certificates` (from votes) still say how far each node's certificate reaches.
 
     Raises
     ------
     InvalidInputError
-        For α outside (0, 1), negative budgets, and empty lists.
+        For α outside (0, 1), negative budgets, empty lists, and settings that a baseline would not heed.
     """
 
     alpha: float
@@ -55,6 +59,7 @@ class GraphSettings:
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     limits: AttackLimits = field(default_factory=AttackLimits)
     strictly_local: bool = False
+    baseline: SparseSmooth | None = None
 
     def __post_init__(self) -> None:
         if not 1e-60 <= self.alpha < 1:
@@ -70,3 +75,13 @@ class GraphSettings:
         for name in ("certificates", "bounds"):
             if not getattr(self, name):
                 raise InvalidInputError(name, "there is none", "Pass at least one")
+        if self.baseline is not None:
+            if not all(isinstance(certificate, VoteCertificate) for certificate in self.certificates):
+                raise InvalidInputError("certificates", f"{self.baseline.name} counts votes", "Leave scores out")
+            if self.strictly_local or self.limits != AttackLimits():
+                raise InvalidInputError(
+                    "baseline",
+                    f"{self.baseline.name} knows neither receptive fields nor limits per node or cluster",
+                    "Leave these out, or certify without the baseline",
+                )
+            object.__setattr__(self, "bounds", {"naive": Naive()})
