@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localsmooth.sampling.failures import poisoned_inputs
 from localsmooth.sampling.file_store import FileStore
 from localsmooth.sampling.plan import Stage
-from localsmooth.sampling.store import StoreError
+from localsmooth.sampling.store import ChunkKey, StoreError
 
 __all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "survey"]
 
@@ -51,6 +52,9 @@ class RunOverview:
         Versions of torch that drew chunks.
     damaged
         Messages about files that cannot be used.
+    failed
+        Chunks (item, output group, stage, number) that could not be drawn when they were last tried and that the store
+        does not have, with the array that holds their noisy inputs; those too large to be kept are not known here.
     """
 
     place: str
@@ -64,6 +68,7 @@ class RunOverview:
     devices: Mapping[str, int]
     versions: Mapping[str, int]
     damaged: tuple[str, ...]
+    failed: Mapping[tuple[int, int, str, int], str] = field(default_factory=dict[tuple[int, int, str, int], str])
 
     @property
     def share(self) -> float | None:
@@ -109,6 +114,7 @@ def survey(store: FileStore) -> RunOverview:
     devices: Counter[str] = Counter()
     versions: Counter[str] = Counter()
     seconds = 0.0
+    present: set[ChunkKey] = set()
     for name in store.files.names("chunks"):
         try:
             record = store.read_chunk(name)
@@ -116,6 +122,7 @@ def survey(store: FileStore) -> RunOverview:
             damaged.append(str(error))
             continue
         counted[record.chunk.key[:3]] += record.n
+        present.add(record.chunk.key)
         made = record.provenance
         devices[f"{made.get('device_name', '?')} ({made.get('device', '?')}), {made.get('precision', '?')}"] += 1
         versions[str(made.get("torch", "?"))] += 1
@@ -139,6 +146,11 @@ def survey(store: FileStore) -> RunOverview:
         devices=dict(devices),
         versions=dict(versions),
         damaged=tuple(damaged),
+        failed={
+            (item, group, Stage(stage).name.lower(), number): array
+            for (item, group, stage, number), array in poisoned_inputs(store.array_names()).items()
+            if (item, group, stage, number) not in present and stage in {known.value for known in Stage}
+        },
     )
 
 
