@@ -178,6 +178,17 @@ def test_the_overview_names_damaged_chunks_and_does_not_count_them(tmp_path: Pat
     assert overview.missing == {(0, 0, "candidate"): PLAN.n_candidate}
 
 
+@pytest.mark.parametrize("groups", [[10**12], [-4], [4, 4], [[4]], [4.0], [0]])
+def test_numbers_of_groups_that_no_run_has_are_damage_and_not_counted_up_to(groups: list[int], tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+        store.put_array("output-groups", np.array(groups))
+        overview = survey(store)
+    assert overview.counted == COUNTED
+    assert (overview.planned, overview.missing) == (None, {})
+    assert "output-groups" in overview.damaged[0]
+
+
 def test_chunks_that_failed_are_listed_until_they_are_drawn(tmp_path: Path) -> None:
     def dazzled(batch: torch.Tensor) -> None:
         if float(batch.max()) > 2.5:

@@ -21,6 +21,7 @@ OUTPUT_GROUPS = "output-groups"
 """Array with the number of output groups of every item."""
 
 _DEPTH = 3
+_MOST_GROUPS = 1 << 22  # in all items; more are no run's, and would take for ever to go through
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,11 @@ def survey(store: FileStore) -> RunOverview:
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise StoreError(f"{store.files.place}: the configuration in it is damaged at {where}") from None
-    missing, planned = _missing(store, facts.plan, counted)
+    try:
+        missing, planned = _missing(_output_groups(store, len(facts.items)), facts.plan, counted)
+    except StoreError as error:
+        damaged.append(str(error))
+        missing, planned = {}, None
     return RunOverview(
         place=store.files.place,
         noise=facts.noise.distribution,
@@ -154,16 +159,28 @@ def survey(store: FileStore) -> RunOverview:
     )
 
 
-def _missing(
-    store: FileStore, plan: _Plan, counted: Counter[tuple[int, int, int]]
-) -> tuple[dict[tuple[int, int, str], int], int | None]:
+def _output_groups(store: FileStore, items: int) -> list[int] | None:
+    """Number of output groups of every item; None where that was not kept."""
     if OUTPUT_GROUPS not in store.array_names():
+        return None
+    groups = store.get_array(OUTPUT_GROUPS)
+    if groups.shape != (items,) or groups.dtype.kind != "i" or not (groups >= 1).all():
+        raise StoreError(f"array {OUTPUT_GROUPS!r} of {store.files.place} holds no numbers of groups")
+    if sum(found := groups.tolist()) > _MOST_GROUPS:
+        raise StoreError(f"array {OUTPUT_GROUPS!r} of {store.files.place} names more groups than a run can have")
+    return found
+
+
+def _missing(
+    groups: list[int] | None, plan: _Plan, counted: Counter[tuple[int, int, int]]
+) -> tuple[dict[tuple[int, int, str], int], int | None]:
+    if groups is None:
         return {}, None
     wanted = {Stage.CANDIDATE: plan.n_candidate, Stage.BOUND: plan.n_bound}
     missing: dict[tuple[int, int, str], int] = {}
     planned = 0
-    for item, groups in enumerate(store.get_array(OUTPUT_GROUPS).tolist()):
-        for group in range(groups):
+    for item, count in enumerate(groups):
+        for group in range(count):
             for stage, samples in wanted.items():
                 planned += samples
                 absent = samples - counted[item, group, stage.value]
