@@ -21,7 +21,7 @@ from localsmooth.sampling.store import ChunkKey, Store, StoreError
 __all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "poisoned_inputs", "redraw"]
 
 _ARRAY = "poisoned-item{:06d}-group{:05d}-stage{}-chunk{:06d}"
-_ARRAY_NAME = re.compile(r"poisoned-item(\d+)-group(\d+)-stage(\d)-chunk(\d+)")
+_ARRAY_NAME = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
 _TRIES = 3
 _LARGEST_INPUT = 1 << 26  # bytes of noisy inputs that are kept for one chunk
 _MOST_INPUTS = 16
