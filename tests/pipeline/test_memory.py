@@ -15,7 +15,7 @@ from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import MemoryStore, SamplingOptions, SamplingPlan, SerialExecutor, Stage, sample
 
-SIDE = 72
+SIDE = 90
 OUTPUTS = SIDE**3
 PLAN = SamplingPlan(4, 36, chunk_size=36)
 

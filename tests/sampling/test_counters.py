@@ -18,7 +18,12 @@ from localsmooth.sampling import (
     CountingScope,
     DirectoryStore,
     LabelCounts,
+    MemoryStore,
+    OtherPartsMissingError,
+    Part,
     Predictions,
+    Stage,
+    StoreError,
     Votes,
 )
 from tests.sampling.exact import PLAN, ExactModel, assert_same, run
@@ -92,3 +97,26 @@ def test_candidate_counts_come_back_when_asked_for() -> None:
     assert counts is not None
     assert counts.shape == (96, 4)
     assert (counts.sum(axis=1) == PLAN.n_candidate).all()
+
+
+@pytest.mark.parametrize("counters", [Counters(), BOTH])
+def test_a_store_in_memory_forgets_histograms_alone_and_goes_on_from_there(counters: Counters, tmp_path: Path) -> None:
+    memory = MemoryStore()
+    with pytest.raises(OtherPartsMissingError):
+        run(store=memory, counters=counters, part=Part(1, 2))
+    counts = memory.merged(0, 0, Stage.CANDIDATE).counts
+    assert "labels.counts" not in counts
+    assert ("moments.sums" in counts) == (counters is BOTH)
+    found, again = run(store=memory, counters=counters), run(store=memory, counters=counters)
+    with DirectoryStore(tmp_path) as store:
+        expected = run(store=store, counters=counters)
+    for tally in (found, again):
+        assert_same(tally, expected)
+        assert tally.candidate_votes is not None
+        assert expected.candidate_votes is not None
+        np.testing.assert_array_equal(tally.candidate_votes, expected.candidate_votes)
+        assert tally.further.keys() == expected.further.keys()
+        for name, array in expected.further.items():
+            np.testing.assert_array_equal(tally.further[name], array)
+    with pytest.raises(StoreError, match="has not kept how often each class was predicted"):
+        run(store=memory, counters=counters, keep_candidate_counts=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
+import torch
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.sampling import (
@@ -17,6 +18,7 @@ from localsmooth.sampling import (
     FileStore,
     OtherPartsMissingError,
     Part,
+    PoisonedChunksError,
     SamplingPlan,
     Stage,
     StoreError,
@@ -174,6 +176,59 @@ def test_the_overview_names_damaged_chunks_and_does_not_count_them(tmp_path: Pat
     assert overview.counted == COUNTED - PLAN.n_candidate
     assert victim.name in overview.damaged[0]
     assert overview.missing == {(0, 0, "candidate"): PLAN.n_candidate}
+
+
+@pytest.mark.parametrize("groups", [[10**12], [-4], [4, 4], [[4]], [4.0], [0]])
+def test_numbers_of_groups_that_no_run_has_are_damage_and_not_counted_up_to(groups: list[int], tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+        store.put_array("output-groups", np.array(groups))
+        overview = survey(store)
+    assert overview.counted == COUNTED
+    assert (overview.planned, overview.missing) == (None, {})
+    assert "output-groups" in overview.damaged[0]
+
+
+def test_chunks_that_failed_are_listed_until_they_are_drawn(tmp_path: Path) -> None:
+    def dazzled(batch: torch.Tensor) -> None:
+        if float(batch.max()) > 2.5:
+            raise ValueError("too bright")
+
+    with DirectoryStore(tmp_path) as store:
+        with pytest.raises(PoisonedChunksError) as caught:
+            run(ExactModel(watch=dazzled), store=store)
+        failed = {chunk.chunk.key: chunk.array for chunk in caught.value.chunks if chunk.array}
+        assert failed
+        overview = survey(store)
+        listed = {(i, g, Stage[stage.upper()].value, n): array for (i, g, stage, n), array in overview.failed.items()}
+        assert listed == failed
+        run(store=store)
+        assert not survey(store).failed
+        assert set(failed.values()) <= set(store.array_names()), "what was kept has been deleted"
+
+
+def test_a_chunk_that_is_being_written_is_no_damage(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+        (sorted(tmp_path.rglob("*.tally"))[0].parent / "group00009-stage0-chunk000000.tally.partial").write_bytes(b"lo")
+        assert not survey(DirectoryStore(tmp_path, read_only=True)).damaged
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store=store)
+        victim = sorted(tmp_path.rglob("*.tally"))[0]
+        opened = Path.open
+
+        def deny(path: Path, mode: str = "r") -> object:
+            if path == victim:
+                raise PermissionError(13, "Permission denied")
+            return opened(path, mode)
+
+        monkeypatch.setattr(Path, "open", deny)
+        assert any(victim.name in line and "Permission denied" in line for line in survey(store).damaged)
+        with pytest.raises(StoreError, match="cannot be read"):
+            run(store=store)
 
 
 def test_runs_are_found(tmp_path: Path) -> None:

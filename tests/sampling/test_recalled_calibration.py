@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from localsmooth.layout import grid_layout
 from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import DirectoryStore, SamplingOptions, SamplingPlan, SerialExecutor, sample
-from localsmooth.sampling.store import ChunkKey, FinishedChunk
+from localsmooth.sampling.store import ChunkKey, FinishedChunk, StoreError
 
 SHAPE = (6, 8)
 PLAN = SamplingPlan(n_candidate=16, n_bound=64, seed=1, chunk_size=16)
@@ -48,3 +49,15 @@ def test_batch_size_and_memory_order_are_kept(tmp_path: Path) -> None:
             path.unlink()
         fixed = run(store, batch_size=5)
         assert {chunk.batch_size for key, chunk in fixed.items() if key[1:3] == (2, 1) and key[3] > 0} == {5}
+
+
+@pytest.mark.parametrize("kept", [[-1, 0, 0], [0, 0, 0], [4, -3, 0], [1, 2], [[1, 0, 0]], [2.0, 0.0, 0.0]])
+def test_a_batch_size_that_is_none_is_named(kept: list[int], tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        run(store)
+        store.put_array("calibration", np.array(kept))
+        next((tmp_path / "chunks").rglob("*-stage1-*.tally")).unlink()
+        with pytest.raises(StoreError, match=r"'calibration'.*Delete its file"):
+            run(store)
+        (tmp_path / "arrays" / "calibration.array").unlink()
+        run(store)

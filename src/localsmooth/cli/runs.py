@@ -34,7 +34,9 @@ def runs(
         raise InvalidInputError("PLACE", f"{place} holds no run", "Name a folder that certify --out wrote to")
     if as_json:
         listed: list[dict[str, Any]] = [
-            asdict(replace(run, missing={})) | {"missing": [[*where, n] for where, n in run.missing.items()]}
+            asdict(replace(run, missing={}, failed={}))
+            | {"missing": [[*where, n] for where, n in run.missing.items()]}
+            | {"failed": [[*where, array] for where, array in run.failed.items()]}
             for run in found
         ]
         typer.echo(json.dumps(listed + [{"place": where, "error": text} for where, text in unreadable.items()]))
@@ -85,6 +87,13 @@ def _remarks(run: RunOverview) -> list[str]:
         more = len(run.missing) - len(shown)
         word = "may be missing (groups can stop early)" if run.stops_early else "missing"
         lines.append(f"{run.place}: {word}: " + "; ".join(shown) + (f"; and {more} more" if more else ""))
+    if run.failed:
+        arrays = list(run.failed.values())
+        more = f" and {len(arrays) - _MISSING_SHOWN} more" if len(arrays) > _MISSING_SHOWN else ""
+        lines.append(
+            f"{run.place}: could not be drawn when last tried (arrays with the noisy inputs): "
+            f"{', '.join(arrays[:_MISSING_SHOWN])}{more}"
+        )
     if len(run.versions) > 1:
         lines.append(f"{run.place}: drawn with torch {', '.join(run.versions)}")
     return lines

@@ -107,10 +107,13 @@ def above_threshold(
 ) -> Integer[torch.Tensor, "batch *outputs"]:
     """Label 1 where a one-channel map exceeds the threshold, else 0.
 
+    NaN would compare as class 0. On a CPU it is refused; elsewhere, where looking would mean to wait for the device, it
+    becomes the label −1, which is no class and refused when the predictions of a chunk are counted.
+
     Raises
     ------
     InvalidInputError
-        If there are several channels, or a value is NaN (which would compare as class 0).
+        If there are several channels, or a value on a CPU is NaN.
     """
     if scores.ndim < 2 or scores.shape[1] != 1:
         raise InvalidInputError(
@@ -119,6 +122,8 @@ def above_threshold(
             "Leave the threshold out for models with one score per class",
         )
     scores = scores[:, 0]
+    if scores.device.type != "cpu":
+        return marked(scores, threshold)
     if bool(scores.isnan().any()):
         raise InvalidInputError(
             "model",
@@ -126,3 +131,8 @@ def above_threshold(
             "Look for overflow in half precision, division by zero, or an input that already contains NaN",
         )
     return (scores > threshold).to(torch.uint8)
+
+
+def marked(scores: Float[torch.Tensor, "batch *outputs"], threshold: float) -> Integer[torch.Tensor, "batch *outputs"]:
+    """Label 1 above the threshold, −1 for NaN, else 0, without waiting for the device."""
+    return (scores > threshold).to(torch.int8) - scores.isnan().to(torch.int8)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from jaxtyping import Float, Int
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Moments", "Number", "Preprocessing", "reflected_positions"]
+
+_MOST_MOVED = 64
 
 Number = int | float
 Moments = tuple[Number | Sequence[Number], Number | Sequence[Number]]
@@ -78,6 +81,22 @@ class Preprocessing:
             raise InvalidInputError("pad_value", "given without pad_multiple", "Pass pad_multiple as well")
         self._multiple = pad_multiple
         self._value = pad_value
+        # Small tensors on the device: to send them with every batch would mean to wait for it every time.
+        self._moved: dict[tuple[object, ...], torch.Tensor] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave tensors behind that lie on a device."""
+        return {**self.__dict__, "_moved": {}}
+
+    def _at(self, place: torch.device, name: tuple[object, ...], make: Callable[[], torch.Tensor]) -> torch.Tensor:
+        made = self._moved.get((place, *name))
+        if made is None:
+            with torch.inference_mode(False):
+                made = make().to(place)
+            if len(self._moved) >= _MOST_MOVED:
+                self._moved.clear()
+            self._moved[place, *name] = made
+        return made
 
     @staticmethod
     def _moments(normalise: Moments) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -120,7 +139,12 @@ class Preprocessing:
         if self._value is None:
             for axis, size in enumerate(padded, start=2):
                 if size != batch.shape[axis]:
-                    source = torch.from_numpy(reflected_positions(batch.shape[axis], size)).to(batch.device)
+                    before = batch.shape[axis]
+                    source = self._at(
+                        batch.device,
+                        (before, size),
+                        lambda b=before, s=size: torch.from_numpy(reflected_positions(b, s)),
+                    )
                     batch = batch.index_select(axis, source)
             return batch
         made = batch.new_full((*batch.shape[:2], *padded), self._value)
@@ -137,9 +161,11 @@ class Preprocessing:
                     "Pass one number per channel",
                 )
         shape = (-1, *(1 for _ in batch.shape[2:]))
-        mean = torch.tensor(self._mean, dtype=batch.dtype, device=batch.device).reshape(shape)
-        deviation = torch.tensor(self._deviation, dtype=batch.dtype, device=batch.device).reshape(shape)
-        return (batch - mean).div_(deviation)
+        mean, deviation = (
+            self._at(batch.device, (batch.dtype, values), lambda v=values: torch.tensor(v, dtype=batch.dtype))
+            for values in (self._mean, self._deviation)
+        )
+        return (batch - mean.reshape(shape)).div_(deviation.reshape(shape))
 
     def configuration(self) -> Mapping[str, object]:
         """Every parameter, as text-friendly values."""

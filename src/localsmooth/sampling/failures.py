@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,10 @@ from localsmooth.sampling.plan import Chunk, Stage
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.store import ChunkKey, Store, StoreError
 
-__all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "redraw"]
+__all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "poisoned_inputs", "redraw"]
 
+_ARRAY = "poisoned-item{:06d}-group{:05d}-stage{}-chunk{:06d}"
+_ARRAY_NAME = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
 _TRIES = 3
 _LARGEST_INPUT = 1 << 26  # bytes of noisy inputs that are kept for one chunk
 _MOST_INPUTS = 16
@@ -84,6 +87,15 @@ class PoisonedChunksError(LocalsmoothError):
             f"{count}. {rest}; started again, the run tries only what is missing. Look at the model with these inputs "
             f"(`redraw` in localsmooth.sampling draws them anew):\n{shown}{more}"
         )
+
+
+def poisoned_inputs(names: Sequence[str]) -> dict[ChunkKey, str]:
+    """Which of a store's arrays are noisy inputs of chunks that were given up, by chunk.
+
+    An array stays after its chunk has been drawn after all: whether the store has the chunk is another question.
+    """
+    found = {name: _ARRAY_NAME.fullmatch(name) for name in names}
+    return {(int(m[1]), int(m[2]), int(m[3]), int(m[4])): name for name, m in found.items() if m}
 
 
 def redraw(problem: Problem, chunk: Chunk) -> torch.Tensor:
@@ -197,7 +209,7 @@ class Failures:
         size = chunk.size * int(np.prod(crop.shape)) * item.element_size()
         if size > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:
             return ""
-        name = "poisoned-item{:06d}-group{:05d}-stage{}-chunk{:06d}".format(*chunk.key)
+        name = _ARRAY.format(*chunk.key)
         try:
             self._store.put_array(name, redraw(self._problem, chunk).cpu().numpy())
         except (StoreError, RuntimeError, MemoryError):  # a full disk or a broken device: the report comes first

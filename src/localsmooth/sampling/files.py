@@ -36,7 +36,13 @@ class Files(ABC):
 
     @abstractmethod
     def read(self, name: str, most: int | None = None) -> bytes:
-        """Bytes of a file, or its first `most` bytes."""
+        """Bytes of a file, or its first `most` bytes.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be read.
+        """
 
     @abstractmethod
     def write(self, name: str, data: bytes) -> None:
@@ -88,6 +94,10 @@ class LocalFiles(Files):
             raise StoreError(
                 f"another process is writing to {path}; wait for it to end, or use another run directory"
             ) from None
+        except OSError as error:
+            raise StoreError(
+                f"{path} cannot be written to ({error.strerror or error}); restore access, or name another folder"
+            ) from None
 
     @property
     def place(self) -> str:
@@ -95,8 +105,8 @@ class LocalFiles(Files):
         return str(self.path)
 
     def names(self, folder: str) -> list[str]:
-        """Names of all files below a folder, sorted."""
-        found = (path for path in (self.path / folder).rglob("*") if path.is_file())
+        """Names of all files below a folder, sorted; without what is being written, or was left by a writer."""
+        found = (p for p in (self.path / folder).rglob("*") if p.suffix != ".partial" and p.is_file())
         return sorted(path.relative_to(self.path).as_posix() for path in found)
 
     def size(self, name: str) -> int | None:
@@ -106,8 +116,11 @@ class LocalFiles(Files):
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """Bytes of a file, or its first ones."""
-        with (self.path / name).open("rb") as file:
-            return file.read() if most is None else file.read(most)
+        try:
+            with (self.path / name).open("rb") as file:
+                return file.read() if most is None else file.read(most)
+        except OSError as error:
+            raise StoreError(f"{self.where(name)} cannot be read ({error.strerror or error})") from error
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file and make it durable."""

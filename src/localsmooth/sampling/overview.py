@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localsmooth.sampling.failures import poisoned_inputs
 from localsmooth.sampling.file_store import FileStore
 from localsmooth.sampling.plan import Stage
-from localsmooth.sampling.store import StoreError
+from localsmooth.sampling.store import ChunkKey, StoreError
 
 __all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "survey"]
 
@@ -20,6 +21,7 @@ OUTPUT_GROUPS = "output-groups"
 """Array with the number of output groups of every item."""
 
 _DEPTH = 3
+_MOST_GROUPS = 1 << 22  # in all items; more are no run's, and would take for ever to go through
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class RunOverview:
         Versions of torch that drew chunks.
     damaged
         Messages about files that cannot be used.
+    failed
+        Chunks (item, output group, stage, number) that could not be drawn when they were last tried and that the store
+        does not have, with the array that holds their noisy inputs; those too large to be kept are not known here.
     """
 
     place: str
@@ -64,6 +69,7 @@ class RunOverview:
     devices: Mapping[str, int]
     versions: Mapping[str, int]
     damaged: tuple[str, ...]
+    failed: Mapping[tuple[int, int, str, int], str] = field(default_factory=dict[tuple[int, int, str, int], str])
 
     @property
     def share(self) -> float | None:
@@ -109,6 +115,7 @@ def survey(store: FileStore) -> RunOverview:
     devices: Counter[str] = Counter()
     versions: Counter[str] = Counter()
     seconds = 0.0
+    present: set[ChunkKey] = set()
     for name in store.files.names("chunks"):
         try:
             record = store.read_chunk(name)
@@ -116,6 +123,7 @@ def survey(store: FileStore) -> RunOverview:
             damaged.append(str(error))
             continue
         counted[record.chunk.key[:3]] += record.n
+        present.add(record.chunk.key)
         made = record.provenance
         devices[f"{made.get('device_name', '?')} ({made.get('device', '?')}), {made.get('precision', '?')}"] += 1
         versions[str(made.get("torch", "?"))] += 1
@@ -126,7 +134,11 @@ def survey(store: FileStore) -> RunOverview:
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise StoreError(f"{store.files.place}: the configuration in it is damaged at {where}") from None
-    missing, planned = _missing(store, facts.plan, counted)
+    try:
+        missing, planned = _missing(_output_groups(store, len(facts.items)), facts.plan, counted)
+    except StoreError as error:
+        damaged.append(str(error))
+        missing, planned = {}, None
     return RunOverview(
         place=store.files.place,
         noise=facts.noise.distribution,
@@ -139,19 +151,36 @@ def survey(store: FileStore) -> RunOverview:
         devices=dict(devices),
         versions=dict(versions),
         damaged=tuple(damaged),
+        failed={
+            (item, group, Stage(stage).name.lower(), number): array
+            for (item, group, stage, number), array in poisoned_inputs(store.array_names()).items()
+            if (item, group, stage, number) not in present and stage in {known.value for known in Stage}
+        },
     )
 
 
-def _missing(
-    store: FileStore, plan: _Plan, counted: Counter[tuple[int, int, int]]
-) -> tuple[dict[tuple[int, int, str], int], int | None]:
+def _output_groups(store: FileStore, items: int) -> list[int] | None:
+    """Number of output groups of every item; None where that was not kept."""
     if OUTPUT_GROUPS not in store.array_names():
+        return None
+    groups = store.get_array(OUTPUT_GROUPS)
+    if groups.shape != (items,) or groups.dtype.kind != "i" or not (groups >= 1).all():
+        raise StoreError(f"array {OUTPUT_GROUPS!r} of {store.files.place} holds no numbers of groups")
+    if sum(found := groups.tolist()) > _MOST_GROUPS:
+        raise StoreError(f"array {OUTPUT_GROUPS!r} of {store.files.place} names more groups than a run can have")
+    return found
+
+
+def _missing(
+    groups: list[int] | None, plan: _Plan, counted: Counter[tuple[int, int, int]]
+) -> tuple[dict[tuple[int, int, str], int], int | None]:
+    if groups is None:
         return {}, None
     wanted = {Stage.CANDIDATE: plan.n_candidate, Stage.BOUND: plan.n_bound}
     missing: dict[tuple[int, int, str], int] = {}
     planned = 0
-    for item, groups in enumerate(store.get_array(OUTPUT_GROUPS).tolist()):
-        for group in range(groups):
+    for item, count in enumerate(groups):
+        for group in range(count):
             for stage, samples in wanted.items():
                 planned += samples
                 absent = samples - counted[item, group, stage.value]

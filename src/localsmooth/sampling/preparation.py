@@ -201,10 +201,20 @@ def recall_calibration(problem: Problem, store: Store, options: SamplingOptions)
     """What an interrupted run had chosen, so that all of its chunks are drawn alike; None if that is not known.
 
     A batch size or memory order that is fixed by hand now takes precedence.
+
+    Raises
+    ------
+    StoreError
+        If what is kept is none.
     """
     if _CALIBRATION not in store.array_names() or options.batch_size is not None or options.channels_last is not None:
         return None
-    samples, elements, channels_last = (int(value) for value in store.get_array(_CALIBRATION))
+    kept = store.get_array(_CALIBRATION)
+    if kept.shape != (3,) or kept.dtype.kind != "i" or not (kept[0] >= 1 and kept[1] >= 0):
+        raise StoreError(
+            f"array {_CALIBRATION!r} of the store holds no batch size. Delete its file and start the run again"
+        )
+    samples, elements, channels_last = (int(value) for value in kept)
     model = problem.model
     if isinstance(model, AdjustableModel):
         model = model.with_options(channels_last=bool(channels_last))

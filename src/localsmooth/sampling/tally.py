@@ -20,7 +20,7 @@ __all__ = ["ItemTally", "choose", "collect_tallies", "settled"]
 
 
 _HISTOGRAM = "labels.counts"
-_CHOSEN, _VOTES = "chosen", "candidate votes"  # what a settled candidate stage keeps
+_CHOSEN, _VOTES = "(chosen)", "votes (candidate)"  # what a settled stage keeps; no counter is called that
 
 
 @dataclass(frozen=True, eq=False)
