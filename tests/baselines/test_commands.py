@@ -15,6 +15,7 @@ from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.methods import build_method
 from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline import recertify
 from localsmooth.results import load, run_info
 from tests.tiny_runs import configuration, write_inputs
 
@@ -69,14 +70,31 @@ def test_certify_recertify_report(folder: Path, baseline: str, noise: str, bound
     invoke("recertify", folder / "run", "--budgets", "0,0.1,1")
     again = load(folder / "run" / "recertified.nc")
     np.testing.assert_array_equal(again["certified"].values, result["certified"].values)
+    assert again.attrs["method"] == "baseline"
     # The same samples serve localized smoothing, here with a single cell.
     (folder / "other.toml").write_text("[certificate]\nalpha = 0.05\nbudgets = [0.0, 0.1, 1.0]\n")
     invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "grid.nc")
     assert run_info(load(folder / "grid.nc")).bound_names == ("naive", "lp", "envelope")
+    assert load(folder / "grid.nc").attrs["method"] == "baseline (collective)"
     invoke("report", folder / "run", folder / "grid.nc", "--to", folder / "page.html")
     assert "aseline" in (folder / "page.html").read_text()
     with pytest.raises(InvalidInputError, match="bound of its own"):
         invoke("recertify", folder / "run", "--bound", "lp")
+
+
+def test_another_method_shows_in_the_name(folder: Path) -> None:
+    (folder / "run.toml").write_text(text_of('{ method = "cohen" }'))
+    invoke("certify", folder / "run.toml", "--out", folder / "run")
+    (folder / "other.toml").write_text(
+        '[certificate]\nalpha = 0.05\nbudgets = [0.1]\nbaseline = {method="segcertify"}\n'
+    )
+    invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "other.nc")
+    assert load(folder / "other.nc").attrs["method"] == "baseline (segcertify)"
+    assert recertify(folder / "run", method=SegCertify()).attrs["method"] == "baseline (segcertify)"
+    invoke("recertify", folder / "run", "--config", folder / "other.toml", "--name", "Fischer", "--to", folder / "f.nc")
+    assert load(folder / "f.nc").attrs["method"] == "Fischer"
+    with pytest.raises(InvalidInputError, match="--name"):
+        invoke("recertify", folder / "run", "--name", " ")
 
 
 def section(baseline: str, further: str = "") -> CertificateSection:
