@@ -15,48 +15,12 @@ from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.methods import build_method
 from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline import recertify
 from localsmooth.results import load, run_info
+from tests.tiny_runs import configuration, write_inputs
 
-FUNCTIONS = """
-import numpy as np
+SAMPLING = "n_candidate = 900\nn_bound = 1000\nbatch_size = 100\nchannels_last = false\nchunk_size = 300"
 
-def bright(batch):
-    return (batch[:, 0] > 0.5).astype(np.int64)
-"""
-
-CONFIG = """
-name = "baseline"
-
-[model]
-kind = "callable"
-function = "baseline_functions:bright"
-classes = 2
-output = "labels"
-bounds = [0.0, 1.0]
-
-[data]
-kind = "arrays"
-images = "images.npy"
-labels = "labels.npy"
-
-[layout]
-cells = [1, 1]
-
-[noise]
-NOISE
-
-[sampling]
-n_candidate = 900
-n_bound = 1000
-batch_size = 100
-channels_last = false
-chunk_size = 300
-
-[certificate]
-alpha = 0.05
-budgets = [0.0, 0.1, 1.0]
-baseline = BASELINE
-"""
 GAUSSIAN = 'distribution = "gaussian"\nsigma_min = 0.3\nsigma_max = 0.3'
 SPARSE = (
     'distribution = "sparse-flips"\naddition_min = 0.1\naddition_max = 0.1\ndeletion_min = 0.3\ndeletion_max = 0.3\n'
@@ -64,12 +28,17 @@ SPARSE = (
 )
 
 
+def text_of(baseline: str, noise: str = GAUSSIAN) -> str:
+    certificate = f"alpha = 0.05\nbudgets = [0.0, 0.1, 1.0]\nbaseline = {baseline}"
+    return configuration(
+        name="baseline", layout="cells = [1, 1]", noise=noise, sampling=SAMPLING, certificate=certificate
+    )
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     images = (np.random.default_rng(0).random((2, 1, 4, 5)) > 0.5).astype(np.float32)
-    np.save(tmp_path / "images.npy", images)
-    np.save(tmp_path / "labels.npy", images[:, 0].astype(np.uint8))
-    (tmp_path / "baseline_functions.py").write_text(FUNCTIONS)
+    write_inputs(tmp_path, images)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 
@@ -92,7 +61,7 @@ def invoke(*arguments: object):
     ],
 )
 def test_certify_recertify_report(folder: Path, baseline: str, noise: str, bounds: tuple[str, ...]) -> None:
-    (folder / "run.toml").write_text(CONFIG.replace("NOISE", noise).replace("BASELINE", baseline))
+    (folder / "run.toml").write_text(text_of(baseline, noise))
     invoke("certify", folder / "run.toml", "--out", folder / "run")
     result = load(folder / "run" / "result.nc")
     assert run_info(result).bound_names == bounds
@@ -101,14 +70,31 @@ def test_certify_recertify_report(folder: Path, baseline: str, noise: str, bound
     invoke("recertify", folder / "run", "--budgets", "0,0.1,1")
     again = load(folder / "run" / "recertified.nc")
     np.testing.assert_array_equal(again["certified"].values, result["certified"].values)
+    assert again.attrs["method"] == "baseline"
     # The same samples serve localized smoothing, here with a single cell.
     (folder / "other.toml").write_text("[certificate]\nalpha = 0.05\nbudgets = [0.0, 0.1, 1.0]\n")
     invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "grid.nc")
     assert run_info(load(folder / "grid.nc")).bound_names == ("naive", "lp", "envelope")
+    assert load(folder / "grid.nc").attrs["method"] == "baseline (collective)"
     invoke("report", folder / "run", folder / "grid.nc", "--to", folder / "page.html")
     assert "aseline" in (folder / "page.html").read_text()
     with pytest.raises(InvalidInputError, match="bound of its own"):
         invoke("recertify", folder / "run", "--bound", "lp")
+
+
+def test_another_method_shows_in_the_name(folder: Path) -> None:
+    (folder / "run.toml").write_text(text_of('{ method = "cohen" }'))
+    invoke("certify", folder / "run.toml", "--out", folder / "run")
+    (folder / "other.toml").write_text(
+        '[certificate]\nalpha = 0.05\nbudgets = [0.1]\nbaseline = {method="segcertify"}\n'
+    )
+    invoke("recertify", folder / "run", "--config", folder / "other.toml", "--to", folder / "other.nc")
+    assert load(folder / "other.nc").attrs["method"] == "baseline (segcertify)"
+    assert recertify(folder / "run", method=SegCertify()).attrs["method"] == "baseline (segcertify)"
+    invoke("recertify", folder / "run", "--config", folder / "other.toml", "--name", "Fischer", "--to", folder / "f.nc")
+    assert load(folder / "f.nc").attrs["method"] == "Fischer"
+    with pytest.raises(InvalidInputError, match="--name"):
+        invoke("recertify", folder / "run", "--name", " ")
 
 
 def section(baseline: str, further: str = "") -> CertificateSection:
@@ -140,13 +126,12 @@ def test_keys_that_a_baseline_does_not_heed_are_refused() -> None:
 
 
 def test_faults_are_named(folder: Path) -> None:
-    text = CONFIG.replace("NOISE", GAUSSIAN)
-    (folder / "run.toml").write_text(text.replace("BASELINE", '{ method = "cohne" }'))
+    (folder / "run.toml").write_text(text_of('{ method = "cohne" }'))
     with pytest.raises(ConfigurationError, match='"cohne" is not valid'):
         invoke("certify", folder / "run.toml", "--out", folder / "run")
-    (folder / "run.toml").write_text(text.replace("BASELINE", '{ method = "segcertify", taw = 0.7 }'))
+    (folder / "run.toml").write_text(text_of('{ method = "segcertify", taw = 0.7 }'))
     with pytest.raises(ConfigurationError, match='Did you mean "tau"'):
         invoke("certify", folder / "run.toml", "--out", folder / "run")
-    (folder / "run.toml").write_text(text.replace("BASELINE", '{ method = "sparse-smooth" }'))
+    (folder / "run.toml").write_text(text_of('{ method = "sparse-smooth" }'))
     with pytest.raises(InvalidInputError, match="Gaussian"):
         invoke("certify", folder / "run.toml", "--out", folder / "run")

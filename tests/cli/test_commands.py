@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from tests.tiny_runs import SECTIONS, changed, configuration, write_inputs
 from typer.testing import CliRunner
 
 from localsmooth.cli.app import app
@@ -23,57 +24,17 @@ from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import load
 from localsmooth.sampling import ProcessExecutor, SerialExecutor, StoreError, ThreadExecutor
 
-FUNCTIONS = """
-import numpy as np
-
-def bright(batch):
-    return (batch[:, 0] > 0.5).astype(np.int64)
-"""
-
-CONFIG = """
-name = "tiny"
-
-[model]
-kind = "callable"
-function = "user_functions:bright"
-classes = 2
-output = "labels"
-bounds = [0.0, 1.0]
-
-[data]
-kind = "arrays"
-images = "images.npy"
-labels = "labels.npy"
-class_names = ["dark", "<b>bright</b>"]
-
-[layout]
-cells = [2, 2]
-
-[noise]
-distribution = "gaussian"
-sigma_min = 0.2
-sigma_max = 0.5
-
-[sampling]
-n_candidate = 20
-n_bound = 300
-batch_size = 50
-chunk_size = 100
-
-[certificate]
-alpha = 0.05
-budgets = [0.0, 0.1, 0.3]
-bounds = ["naive", "lp", "envelope", "exact"]
-"""
+CONFIG = configuration(
+    data=SECTIONS["data"] + 'class_names = ["dark", "<b>bright</b>"]',
+    certificate=SECTIONS["certificate"] + 'bounds = ["naive", "lp", "envelope", "exact"]',
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     generator = np.random.default_rng(0)
     images = generator.random((2, 1, 6, 8), dtype=np.float32)
-    np.save(tmp_path / "images.npy", images)
-    np.save(tmp_path / "labels.npy", (images[:, 0] > 0.5).astype(np.uint8))
-    (tmp_path / "user_functions.py").write_text(FUNCTIONS)
+    write_inputs(tmp_path, images)
     (tmp_path / "run.toml").write_text(CONFIG)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")
@@ -148,7 +109,7 @@ def test_executors_of_the_file_are_changed_by_the_command_line(tmp_path: Path) -
 
 def test_two_results_are_compared_on_one_page(folder: Path) -> None:
     invoke("certify", folder / "run.toml", "--out", folder / "one")
-    (folder / "run.toml").write_text(CONFIG.replace('"tiny"', '"isotropic"').replace("[2, 2]", "[1, 1]"))
+    (folder / "run.toml").write_text(changed(CONFIG, ('"tiny"', '"isotropic"'), ("[2, 2]", "[1, 1]")))
     invoke("certify", folder / "run.toml", "--out", folder / "two")
     assert invoke("report", folder / "one", folder / "two", "--to", folder / "page.html").exit_code == 0
     page = (folder / "page.html").read_text()
@@ -189,7 +150,7 @@ def test_a_directory_of_another_run_is_refused_before_sampling(folder: Path) -> 
     with pytest.raises(StoreError, match="holds a run already"):
         invoke("certify", folder / "run.toml", "--out", folder / "run", "--store", f"file://{elsewhere}")
     assert not (elsewhere / "manifest.json").exists()
-    (folder / "other.toml").write_text(CONFIG.replace("n_bound = 300", "n_bound = 400"))
+    (folder / "other.toml").write_text(changed(CONFIG, ("n_bound = 300", "n_bound = 400")))
     assert (
         invoke("certify", folder / "other.toml", "--out", folder / "two", "--store", f"file://{elsewhere}").exit_code
         == 0
@@ -205,13 +166,13 @@ def test_a_folder_without_runs_is_named(folder: Path) -> None:
 
 
 def test_faults_are_named(folder: Path) -> None:
-    (folder / "bad.toml").write_text(CONFIG.replace("n_bound", "n_bond"))
+    (folder / "bad.toml").write_text(changed(CONFIG, ("n_bound", "n_bond")))
     with pytest.raises(ConfigurationError, match='Did you mean "n_bound"'):
         invoke("certify", folder / "bad.toml", "--out", folder / "run")
-    (folder / "bad.toml").write_text(CONFIG.replace("user_functions:bright", "user_functions:brihgt"))
+    (folder / "bad.toml").write_text(changed(CONFIG, ("tiny_functions:bright", "tiny_functions:brihgt")))
     with pytest.raises(ConfigurationError, match="has no"):
         invoke("certify", folder / "bad.toml", "--out", folder / "run")
-    (folder / "bad.toml").write_text(CONFIG.replace("n_bound = 300", "n_bound = 5"))
+    (folder / "bad.toml").write_text(changed(CONFIG, ("n_bound = 300", "n_bound = 5")))
     with pytest.raises(InvalidInputError, match=r"n_bound.*Draw at least"):
         invoke("certify", folder / "bad.toml", "--out", folder / "run")
     with pytest.raises(InvalidInputError, match="does not exist"):

@@ -4,7 +4,9 @@ import copy
 
 import pytest
 
-from localsmooth.config import ConfigurationError, load_configuration, parse_configuration
+from localsmooth.certificates import RenyiVotes
+from localsmooth.config import ConfigurationError, load_configuration, parse_configuration, parse_graph_configuration
+from localsmooth.config.build import build_settings
 
 VALID = {
     "model": {"kind": "digit-scenes"},
@@ -67,6 +69,13 @@ def test_valid_configuration_gives_its_budgets() -> None:
         ("noise.sigma_min", -1.0, ["noise.sigma_min", "greater than 0"]),
         ("noise.sigma_min", 5.0, ["noise", "sigma_max must not be below sigma_min"]),
         ("noise.sigma_max", float("inf"), ["noise.sigma_max"]),
+        ("sampling.stop_for", "largest-budget", ["sampling: stop_for has no effect without stop_early"]),
+        ("sampling.score_grid", 100, ["sampling: score_grid has no effect without scores"]),
+        (
+            "certificate",
+            {"alpha": 0.1, "budgets": [1.0], "base": ["exact-votes"], "renyi_orders": [2.0]},
+            ['certificate: renyi_orders has no effect unless "renyi-votes" is in base'],
+        ),
     ],
 )
 def test_fault_names_itself(path: str, value: object, messages: list[str]) -> None:
@@ -74,6 +83,18 @@ def test_fault_names_itself(path: str, value: object, messages: list[str]) -> No
         parse_configuration(changed(path, value))
     for message in messages:
         assert message in str(caught.value)
+
+
+def test_orders_need_the_certificate_that_has_them() -> None:
+    orders = changed("certificate.renyi_orders", [2.0, 3.0])
+    configuration = parse_configuration(orders)
+    with pytest.raises(ConfigurationError, match=r"certificate\.renyi_orders: .*gaussian-votes go with this noise"):
+        build_settings(configuration.certificate, configuration.noise)
+    bits = {"distribution": "bernoulli", "theta_min": 0.1, "theta_max": 0.2}
+    flips = parse_configuration({**orders, "noise": bits})
+    assert build_settings(flips.certificate, flips.noise).certificates == (RenyiVotes((2.0, 3.0)),)
+    with pytest.raises(ConfigurationError, match="renyi_orders has no effect"):
+        parse_graph_configuration({"graph": {}, "certificate": {"base": ["exact-votes"], "renyi_orders": [2.0]}})
 
 
 def test_every_fault_is_listed_at_once() -> None:

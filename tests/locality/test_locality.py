@@ -32,6 +32,7 @@ from localsmooth.locality import (
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, Uniform
 from localsmooth.report.locality import levels_figure, locality_figure
+from tests.tiny_runs import changed, configuration, write_inputs
 
 SHAPE = (4, 6)
 LEVELS = (0.2, 0.5, 1.0, 2.0)
@@ -220,55 +221,18 @@ def test_levels_are_read_as_written_and_remember_their_items(tmp_path: Path) -> 
             read_levels(tmp_path / f"{name}.npz")
 
 
-CONFIG = """
-[model]
-kind = "callable"
-function = "locality_functions:bright"
-classes = 2
-output = "labels"
-bounds = [0.0, 1.0]
-
-[data]
-kind = "arrays"
-images = "images.npy"
-items = [0, 1]
-
-[calibration]
-kind = "arrays"
-images = "images.npy"
-items = [2, 3]
-
-[layout]
-cells = [2, 2]
-
-[noise]
-distribution = "gaussian"
-sigma_min = 0.2
-sigma_max = 1.0
-
-[locality]
-quality = 0.8
-count = 3
-samples = 20
-
-[sampling]
-n_candidate = 20
-n_bound = 300
-batch_size = 50
-
-[certificate]
-alpha = 0.05
-budgets = [0.0, 0.1]
-"""
+CONFIG = configuration(
+    data='kind = "arrays"\nimages = "images.npy"\nitems = [0, 1]',
+    calibration='kind = "arrays"\nimages = "images.npy"\nitems = [2, 3]',
+    noise='distribution = "gaussian"\nsigma_min = 0.2\nsigma_max = 1.0',
+    locality="quality = 0.8\ncount = 3\nsamples = 20",
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "images.npy", rng.choice([0.1, 0.9], (4, 1, *SHAPE)))
-    (tmp_path / "locality_functions.py").write_text(
-        "import numpy as np\n\ndef bright(batch):\n    return (batch[:, 0] > 0.5).astype(np.int64)\n"
-    )
+    write_inputs(tmp_path, rng.choice([0.1, 0.9], (4, 1, *SHAPE)))
     (tmp_path / "run.toml").write_text(CONFIG)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
@@ -286,7 +250,7 @@ def test_the_command_writes_levels_that_a_run_can_use(folder: Path) -> None:
     assert levels.diagonal().max() < 0.7
     assert {file.name for file in out.iterdir()} >= {"locality.html", "agreement.svg", "levels.pdf", "measurement.npz"}
     assert "data:image/svg+xml" in (out / "locality.html").read_text()
-    used = CONFIG.replace("cells = [2, 2]", 'cells = [2, 2]\nlevels = "out/levels.npz"')
+    used = changed(CONFIG, ("cells = [2, 2]", 'cells = [2, 2]\nlevels = "out/levels.npz"'))
     (folder / "used.toml").write_text(used)
     configuration = load_configuration(folder / "used.toml")
     np.testing.assert_array_equal(build_layout(configuration).layout((1, *SHAPE), SHAPE).levels, levels)
@@ -298,7 +262,7 @@ def test_the_command_writes_levels_that_a_run_can_use(folder: Path) -> None:
 
 
 def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> None:
-    (folder / "run.toml").write_text(CONFIG.replace("quality = 0.8\ncount = 3", "levels = [0.2, 1.0, 0.4]"))
+    (folder / "run.toml").write_text(changed(CONFIG, ("quality = 0.8\ncount = 3", "levels = [0.2, 1.0, 0.4]")))
     made = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
     assert made.exit_code == 0, made.output
     levels = read_levels(folder / "out" / "levels.npz").levels
@@ -309,13 +273,12 @@ def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> No
 
 
 def test_calibration_items_must_not_be_certified(folder: Path) -> None:
-    (folder / "run.toml").write_text(CONFIG.replace("items = [2, 3]", "items = [1, 2]"))
+    (folder / "run.toml").write_text(changed(CONFIG, ("items = [2, 3]", "items = [1, 2]")))
     with pytest.raises(InvalidInputError, match="calibration"):
         build_calibration(load_configuration(folder / "run.toml"))
     for gone in ("calibration", "locality"):
-        start = CONFIG.index(f"[{gone}]")
-        without = CONFIG[:start] + CONFIG[CONFIG.index("\n[", start) + 1 :]
-        (folder / "run.toml").write_text(without)
+        start, rest = CONFIG.split(f"[{gone}]")
+        (folder / "run.toml").write_text(start + rest[rest.find("\n[") :] if "\n[" in rest else start)
         done = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
         assert isinstance(done.exception, ConfigurationError)
         assert gone in str(done.exception)

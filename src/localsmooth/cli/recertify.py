@@ -58,12 +58,18 @@ def recertify(
     config: Annotated[
         Path | None, typer.Option("--config", help=r"File with a \[certificate] section to use instead of the run's.")
     ] = None,
+    shown: Annotated[
+        str | None,
+        typer.Option("--name", help="What reports call it. [default: the run's name, and the method if it is another]"),
+    ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="File to write. [default: RUN/recertified.nc]")] = None,
 ) -> None:
     """Certify again from the tallies of a finished run, without sampling."""
     for name in bound or ():
         if name not in COLLECTIVE_BOUNDS:
             raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(COLLECTIVE_BOUNDS)}")
+    if shown is not None and not shown.strip():
+        raise InvalidInputError("--name", "it is empty", "Write a name, or leave the option out")
     target = run / "recertified.nc" if to is None else to
     record = load_record(run)
     if is_graph_run(record):
@@ -78,6 +84,8 @@ def recertify(
             bounds=bound,
             config=config,
         )
+        if shown is not None:
+            result = result.assign_attrs(method=shown)
         save(result, target)
         print_graph_summary(result, Console())
         return _say(target)
@@ -93,7 +101,7 @@ def recertify(
         if method is not None:
             raise InvalidInputError("--bound", f"{method.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
-    result = recertify_with(run, replace(settings, **changes), method)
+    result = recertify_with(run, replace(settings, **changes), method, shown)
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, Console())
     return _say(target)

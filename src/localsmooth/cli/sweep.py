@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -15,17 +16,34 @@ from rich.console import Console
 from rich.table import Table
 
 from localsmooth.cli.certify import run_configuration
-from localsmooth.config import Configuration
+from localsmooth.cli.graph import run_graph_configuration
+from localsmooth.config import GraphConfiguration
 from localsmooth.report.sweep import SweepPage, points_table, verdict
-from localsmooth.sweep import Here, Job, Processes, Sweep, SweepFolder, load_sweep, missing_jobs, run_sweep
+from localsmooth.sweep import (
+    AnyConfiguration,
+    Here,
+    Job,
+    Processes,
+    Sweep,
+    SweepFolder,
+    load_sweep,
+    missing_jobs,
+    run_sweep,
+)
 from localsmooth.sweep import write_sweep_report as write_report
 
 __all__ = ["certify_quietly", "sweep"]
 
 
-def certify_quietly(configuration: Configuration, out: Path) -> xr.Dataset:
+def certify_quietly(configuration: AnyConfiguration, out: Path) -> xr.Dataset:
     """Certify one point; several of them share the terminal, so that none may write to it."""
-    return run_configuration(configuration, out, Console(file=io.StringIO()))
+    silent = Console(file=io.StringIO())
+    if isinstance(configuration, GraphConfiguration):
+        return run_graph_configuration(configuration, out, silent)
+    with warnings.catch_warnings():
+        # Certificates of one run that do not hold together: what the sweep's page says of all of its points.
+        warnings.filterwarnings("ignore", "(?s).*held another certificate from the same samples")
+        return run_configuration(configuration, out, silent)
 
 
 def sweep(

@@ -229,10 +229,16 @@ def _bound(name: str, section: CertificateSection) -> Bound:
 
 
 def _certificates(section: CertificateSection, noise: Noise) -> tuple[VoteCertificate | ScoreCertificate, ...]:
+    default = default_certificate(noise)
     if section.base is None and section.renyi_orders is None:
-        return (default_certificate(noise),)
+        return (default,)
+    if section.base is None and not isinstance(default, RenyiVotes):
+        raise ConfigurationError(
+            f"certificate.renyi_orders: it has no effect, since {default.name} go with this noise. Leave it out, or "
+            "use noise that flips bits."
+        )
     made: list[VoteCertificate | ScoreCertificate] = []
-    for name in section.base or [default_certificate(noise).name]:
+    for name in section.base or [default.name]:
         if name == RenyiVotes.name and section.renyi_orders is not None:
             made.append(RenyiVotes(tuple(section.renyi_orders)))
         elif name == ExactVotes.name:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from localsmooth.certificates import ExactVotes
+from localsmooth.certificates import ExactVotes, RenyiVotes
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.section import Section
@@ -129,6 +129,8 @@ class CertificateSection(Section):
     def _settings_are_used(self) -> CertificateSection:
         if self.exact_votes != ExactVotesSection() and ExactVotes.name not in (self.base or ()):
             raise ValueError('exact_votes has no effect unless "exact-votes" is in base')
+        if self.renyi_orders is not None and self.base is not None and RenyiVotes.name not in self.base:
+            raise ValueError('renyi_orders has no effect unless "renyi-votes" is in base')
         return self
 
     def budget_values(self) -> list[float]:

@@ -162,6 +162,12 @@ class GraphCertificateSection(Section):
     attacked_clusters: Budget | None = None
     """Most clusters in which attributes are changed."""
 
+    @model_validator(mode="after")
+    def _settings_are_used(self) -> GraphCertificateSection:
+        if self.renyi_orders is not None and "renyi-votes" not in self.base:
+            raise ValueError('renyi_orders has no effect unless "renyi-votes" is in base')
+        return self
+
 
 AnyGraphModel = Annotated[AppnpSection | GcnSection | GraphModuleSection, Field(discriminator="kind")]
 

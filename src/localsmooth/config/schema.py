@@ -280,6 +280,8 @@ class SamplingSection(Section):
     def _settings_are_used(self) -> SamplingSection:
         if self.stop_for != "all-budgets" and not self.stop_early:
             raise ValueError("stop_for has no effect without stop_early = true")
+        if self.score_grid is not None and self.scores is None:
+            raise ValueError('score_grid has no effect without scores = "moments" or "histogram"')
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import xarray as xr
@@ -13,7 +14,7 @@ from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.record import load_items, load_record, require_same_run
+from localsmooth.pipeline.record import RunRecord, load_items, load_record, require_same_run
 from localsmooth.pipeline.registry import (
     COLLECTIVE_BOUNDS,
     DEFAULT_BOUNDS,
@@ -38,6 +39,7 @@ def recertify(
     score_bound: ScoreBound | None = None,
     threat: ItemThreat | None = None,
     method: ItemMethod | None = None,
+    name: str | None = None,
 ) -> xr.Dataset:
     """Prove something else from the tallies of a finished run.
 
@@ -55,6 +57,8 @@ def recertify(
         a run that counted scores.
     method
         As for `certify`. Centre smoothing needs a run that was made for it, whose votes serve every other method too.
+    name
+        What the result calls the method; by default the run's name, with the method that is new in brackets.
 
     Raises
     ------
@@ -73,10 +77,12 @@ def recertify(
         score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
         threat=NormBall() if threat is None else threat,
     )
-    return recertify_with(folder, settings, method)
+    return recertify_with(folder, settings, method, name)
 
 
-def recertify_with(run: Path | str, settings: CertificationSettings, method: ItemMethod | None = None) -> xr.Dataset:
+def recertify_with(
+    run: Path | str, settings: CertificationSettings, method: ItemMethod | None = None, name: str | None = None
+) -> xr.Dataset:
     """Do what `recertify` does, with settings made elsewhere."""
     folder = Path(run)
     record = load_record(folder)
@@ -84,7 +90,17 @@ def recertify_with(run: Path | str, settings: CertificationSettings, method: Ite
         raise InvalidInputError("run", f"{folder} is a run on a graph", "Use localsmooth.graphs.recertify_graph")
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
+    record = replace(record, method=_shown_name(record, method) if name is None else name)
     return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings, method)
+
+
+def _shown_name(record: RunRecord, method: ItemMethod | None) -> str:
+    """The run's name, and the method in brackets if it is not the one that the run was certified with."""
+    certificate = record.configuration.get("certificate")
+    baseline = certificate.get("baseline") if isinstance(certificate, dict) else None
+    before = baseline.get("method") if isinstance(baseline, dict) else None
+    now = None if method is None else method.name
+    return record.method if now == before else f"{record.method} ({now or 'collective'})"
 
 
 def _stored_bounds(names: Sequence[str]) -> Mapping[str, Bound]:

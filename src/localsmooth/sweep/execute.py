@@ -18,15 +18,15 @@ from pathlib import Path
 import torch
 import xarray as xr
 
-from localsmooth.config import Configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.results import save
-from localsmooth.sweep.expand import Sweep, SweepPoint
+from localsmooth.sweep.expand import Sweep
 from localsmooth.sweep.outcome import SweepFolder
+from localsmooth.sweep.point import AnyConfiguration, SweepPoint
 
 __all__ = ["Here", "Job", "Processes", "Runner", "SweepExecutor", "missing_jobs", "run_job", "run_sweep"]
 
-Runner = Callable[[Configuration, Path], xr.Dataset]
+Runner = Callable[[AnyConfiguration, Path], xr.Dataset]
 """Certifies one configuration into a run directory; what it does must be resumable."""
 
 Done = Callable[["Job", float], None]

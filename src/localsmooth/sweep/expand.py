@@ -3,63 +3,25 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import math
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from localsmooth.config import Configuration, ConfigurationError, parse_configuration
+from localsmooth.config import ConfigurationError, GraphConfiguration, parse_configuration, parse_graph_configuration
 from localsmooth.config.explain import explain
+from localsmooth.sweep.keys import point_keys
+from localsmooth.sweep.point import AnyConfiguration, SweepPoint
 from localsmooth.sweep.section import ComparisonSection, SweepSection
 
-__all__ = ["Sweep", "SweepPoint", "expand", "load_sweep"]
+__all__ = ["Sweep", "expand", "load_sweep"]
 
 _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
-_DIGITS = 16
 _LARGEST_FILE = 1 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class SweepPoint:
-    """One configuration of a sweep.
-
-    Parameters
-    ----------
-    method
-        Name of its method.
-    label
-        What distinguishes it from the method's other points.
-    configuration
-        The whole configuration, validated.
-    key
-        Hash of the configuration's content and of the files that it names: the name of its result.
-    run_key
-        The same without what is only proven from the samples: the name of its run directory. Points that differ in
-        their certificate alone share their samples.
-    """
-
-    method: str
-    label: str
-    configuration: Configuration
-    key: str
-    run_key: str
-
-    @property
-    def samples_per_output(self) -> int:
-        """Noisy samples that each output is certified from, at most."""
-        return self.configuration.sampling.n_candidate + self.configuration.sampling.n_bound
-
-    @property
-    def total_samples(self) -> int:
-        """Model calls for one item, at most: the samples of all cells."""
-        return self.samples_per_output * math.prod(self.configuration.layout.cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +38,21 @@ class Sweep:
 
     section: SweepSection
     points: tuple[SweepPoint, ...]
+
+    @property
+    def on_graph(self) -> bool:
+        """Whether the points are on a graph."""
+        return isinstance(self.points[0].configuration, GraphConfiguration)
+
+    @property
+    def quality(self) -> Literal["miou", "accuracy"]:
+        """The quality that is asked for, or the usual one."""
+        return self.section.quality or ("accuracy" if self.on_graph else "miou")
+
+    @property
+    def flips(self) -> Literal["deletions", "additions"]:
+        """The flips that radii on a graph are about."""
+        return self.section.flips or "deletions"
 
     def of(self, methods: list[str]) -> list[SweepPoint]:
         """Points of some methods."""
@@ -127,23 +104,65 @@ def expand(values: Mapping[str, object], folder: Path | None = None) -> Sweep:
     points: list[SweepPoint] = []
     digests: dict[Path, str] = {}
     for method in section.method:
+        known: dict[str, str] = {}
         for changes in method.assignments():
             label = _label(changes)
-            merged = copy.deepcopy(section.base)
-            for key, value in {"name": method.name, **method.set, **changes}.items():
-                _assign(merged, key, value)
             try:
-                filled = _fill(merged, merged)
-                configuration = parse_configuration(filled, folder)
+                configuration = _configuration(section.base, {"name": method.name, **method.set, **changes}, folder)
+                point = SweepPoint(method.name, label, configuration, *point_keys(configuration, digests))
+                if point.key in known:
+                    raise ConfigurationError(f"this is the same as {known[point.key]}. Leave one of them out.")
             except ConfigurationError as error:
                 raise ConfigurationError(f'method "{method.name}", {label}:\n{error}') from None
-            points.append(SweepPoint(method.name, label, configuration, *_keys(configuration, digests)))
+            known[point.key] = label
+            points.append(point)
+    _require_comparable(points)
+    sweep = Sweep(section, tuple(points))
+    _require_flips(sweep)
     for comparison in section.comparison:
-        _check(comparison, points)
-    return Sweep(section, tuple(points))
+        _require_equal(comparison, points)
+    return sweep
 
 
-def _check(comparison: ComparisonSection, points: list[SweepPoint]) -> None:
+def _configuration(base: Mapping[str, Any], changes: Mapping[str, object], folder: Path | None) -> AnyConfiguration:
+    """The base with dotted keys changed, as a validated configuration; a section [graph] makes it one of a graph."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        _assign(merged, key, value)
+    filled = _fill(merged, merged)
+    return parse_graph_configuration(filled, folder) if "graph" in filled else parse_configuration(filled, folder)
+
+
+def _require_comparable(points: list[SweepPoint]) -> None:
+    """Refuse what cannot stand in one table: graphs beside images, and points without a collective bound in common."""
+    first = points[0]
+    for point in points:
+        if type(point.configuration) is not type(first.configuration):
+            raise ConfigurationError(
+                f'"{first.method}" and "{point.method}": one is on a graph and one is not. Make a sweep for each.'
+            )
+    named = [point for point in points if point.bounds is not None]
+    if named and not set.intersection(*(set(point.bounds or ()) for point in named)):
+        listed = "; ".join(sorted({f"{point.method}: {', '.join(point.bounds or ())}" for point in named}))
+        raise ConfigurationError(
+            f"certificate.bounds: the points have no bound in common by which they could be compared ({listed})."
+        )
+
+
+def _require_flips(sweep: Sweep) -> None:
+    if sweep.section.flips is not None and not sweep.on_graph:
+        raise ConfigurationError("flips: only points on a graph have them. Leave the key out.")
+    for point in sweep.points:
+        if isinstance(point.configuration, GraphConfiguration):
+            budgets: list[int] = getattr(point.configuration.certificate, sweep.flips)
+            if max(budgets) == 0:
+                raise ConfigurationError(
+                    f'method "{point.method}", {point.label}:\ncertificate.{sweep.flips}: there is no budget above 0, '
+                    f"but radii are over {sweep.flips}. Name some, or change `flips`."
+                )
+
+
+def _require_equal(comparison: ComparisonSection, points: list[SweepPoint]) -> None:
     if comparison.equal is None:
         return
     per_output = comparison.equal == "samples per output"
@@ -195,34 +214,3 @@ def _fill(value: Any, values: Mapping[str, Any]) -> Any:
 def _label(changes: Mapping[str, object]) -> str:
     """The last part of each key and its value: sigma_min = 0.2, sigma_max = 0.8."""
     return ", ".join(f"{key.rsplit('.', 1)[-1]} = {value}" for key, value in changes.items()) or "as set"
-
-
-def _keys(configuration: Configuration, digests: dict[Path, str]) -> tuple[str, str]:
-    """Hashes of everything, and of what the samples depend on; files count by their content, not by their place."""
-    whole = configuration.model_dump(mode="python")
-    del whole["name"]
-    drawn = {key: value for key, value in whole.items() if key != "certificate"}
-    if configuration.sampling.stop_early:  # when a group stops depends on what is to be proven
-        drawn = whole
-
-    def plain(value: object) -> str:
-        if not isinstance(value, Path):
-            raise TypeError(f"{type(value).__name__} in a configuration")
-        return _digest(value, digests)
-
-    made = (hashlib.sha256(json.dumps(each, sort_keys=True, default=plain).encode()) for each in (whole, drawn))
-    key, run_key = (each.hexdigest()[:_DIGITS] for each in made)
-    return key, run_key
-
-
-def _digest(path: Path, digests: dict[Path, str]) -> str:
-    """Hash of a file's content, or of all files of a folder."""
-    if path not in digests:
-        state = hashlib.sha256()
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                with file.open("rb") as stream:
-                    state.update(f"{file.relative_to(path)} ".encode())
-                    state.update(hashlib.file_digest(stream, "sha256").digest())
-        digests[path] = state.hexdigest()
-    return digests[path]

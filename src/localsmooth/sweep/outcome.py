@@ -17,8 +17,9 @@ from localsmooth.metrics import (
     mean_curve,
     mean_iou,
 )
-from localsmooth.results import NO_LABEL, load, run_info
-from localsmooth.sweep.expand import Sweep, SweepPoint
+from localsmooth.results import NO_LABEL, RunInfo, has_joint, kind_curve, load, run_info
+from localsmooth.sweep.expand import Sweep
+from localsmooth.sweep.point import SweepPoint
 
 __all__ = ["Outcome", "SweepFolder", "operating_point", "read_outcomes"]
 
@@ -47,16 +48,17 @@ class SweepFolder:
         """What went wrong at a point, as text."""
         return self.path / "results" / f"{point.key}.error.txt"
 
+    def read(self, point: SweepPoint) -> xr.Dataset | None:
+        """Result of a point; None where it is not there, or cannot be read."""
+        path = self.result(point)
+        try:
+            return load(path) if path.is_file() else None
+        except (InvalidInputError, OSError, ValueError):
+            return None
+
     def finished(self, point: SweepPoint) -> bool:
         """Whether a point's result is there and can be read."""
-        path = self.result(point)
-        if not path.is_file():
-            return False
-        try:
-            load(path)
-        except (InvalidInputError, OSError, ValueError):
-            return False
-        return True
+        return self.read(point) is not None
 
 
 @dataclass(frozen=True)
@@ -73,31 +75,41 @@ class Outcome:
         The part of the radii that lies beyond the largest budget, at the strongest bound.
     problem
         What went wrong.
+    run
+        What its result says about the run.
+    items
+        Number of its items.
     """
 
     point: SweepPoint
     numbers: OperatingPoint | None
     tail: float = 0.0
     problem: str = ""
+    run: RunInfo | None = None
+    items: int = 0
 
 
 def read_outcomes(sweep: Sweep, folder: SweepFolder) -> list[Outcome]:
     """What is known of every point of a sweep."""
-    outcomes: list[Outcome] = []
-    for point in sweep.points:
-        if folder.finished(point):
-            try:
-                dataset = load(folder.result(point))
-                numbers, tail = operating_point(point, dataset, sweep.section.quality, sweep.section.target)
-                outcomes.append(Outcome(point, numbers, tail))
-            except InvalidInputError as error:
-                outcomes.append(Outcome(point, None, problem=str(error)))
-        elif folder.error(point).is_file():
-            problem = folder.error(point).read_text(encoding="utf-8", errors="replace")
-            outcomes.append(Outcome(point, None, problem=problem.strip().splitlines()[0]))
-        else:
-            outcomes.append(Outcome(point, None, problem="not run yet"))
-    return outcomes
+    return [_outcome(point, folder, sweep) for point in sweep.points]
+
+
+def _outcome(point: SweepPoint, folder: SweepFolder, sweep: Sweep) -> Outcome:
+    dataset = folder.read(point)
+    if dataset is None:
+        problem = "not run yet"
+        if folder.error(point).is_file():
+            text = folder.error(point).read_text(encoding="utf-8", errors="replace").strip()
+            problem = text.splitlines()[0] if text else "failed without a message"
+        return Outcome(point, None, problem=problem)
+    run = run_info(dataset)
+    if has_joint(dataset):
+        dataset = kind_curve(dataset, sweep.flips.removesuffix("s"))
+    try:
+        numbers, tail = operating_point(point, dataset, sweep.quality, sweep.section.target)
+    except InvalidInputError as error:
+        return Outcome(point, None, run=run, problem=str(error))
+    return Outcome(point, numbers, tail, run=run, items=dataset.sizes["item"])
 
 
 def operating_point(point: SweepPoint, dataset: xr.Dataset, quality: str, target: str) -> tuple[OperatingPoint, float]:
@@ -111,7 +123,7 @@ def operating_point(point: SweepPoint, dataset: xr.Dataset, quality: str, target
     point
         The point.
     dataset
-        Its result.
+        Its result; of a graph, the curve for one kind of flip.
     quality
         "miou" or "accuracy".
     target

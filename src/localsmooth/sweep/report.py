@@ -4,57 +4,97 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from localsmooth.config import GraphConfiguration
 from localsmooth.metrics import OperatingPoint
 from localsmooth.report import save_figure
 from localsmooth.report.sweep import Sides, SweepPage, render_sweep
-from localsmooth.results import load, run_info
 from localsmooth.sweep.expand import Sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, read_outcomes
+from localsmooth.sweep.point import SweepPoint
 from localsmooth.sweep.section import ComparisonSection
 
 __all__ = ["sweep_page", "write_sweep_report"]
 
 _QUALITIES = {"miou": "mIoU", "accuracy": "accuracy"}
+_OWN = "own bound"
 
 
-def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome], folder: SweepFolder) -> SweepPage:
+def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepPage:
     """Everything that the page of a sweep shows."""
-    methods: dict[str, list[OperatingPoint]] = {method.name: [] for method in sweep.section.method}
-    bounds: list[str] = []
-    for outcome in outcomes:
-        if outcome.numbers is not None:
-            methods[outcome.point.method].append(outcome.numbers)
-            bounds += [bound for bound in outcome.numbers.radii if bound not in bounds]
     finished = [outcome for outcome in outcomes if outcome.numbers is not None]
+    bounds = _bounds([outcome.point for outcome in finished])
+    methods: dict[str, list[OperatingPoint]] = {method.name: [] for method in sweep.section.method}
+    for outcome in finished:
+        if outcome.numbers is not None:
+            methods[outcome.point.method].append(_under(bounds, outcome.point, outcome.numbers))
     radius, notes = f"ACR of the certified {sweep.section.target}", list[str]()
-    if finished:
-        dataset = load(folder.result(finished[0].point))
-        run = run_info(dataset)
-        radius += f"\n({run.norm}, {run.units})"
+    if finished and finished[0].run is not None:
+        first, run = finished[0], finished[0].run
+        kind = f"{sweep.flips}, " if sweep.on_graph else ""
+        radius += f"\n({kind}{run.norm}, {run.units})"
         notes.append(
-            f"{dataset.sizes['item']} items at the first point; each item's counts hold with probability "
-            f"{1 - run.alpha:g} on its own. Means over items, and comparisons of them, carry no joint guarantee."
+            f"{_items(first.items)} at the first point; the counts of one item at one point hold with probability "
+            f"{1 - run.alpha:g} on their own. Means over items, and comparisons of points, carry no joint guarantee."
         )
+    own = sorted({outcome.point.method for outcome in finished if outcome.point.bounds is None})
+    if own and bounds != [_OWN]:
+        notes.append(f"The bound of {', '.join(own)} is its own; its radius stands under every collective bound.")
+    notes += [f"The points differ in {fact}: mind that when comparing them." for fact in _differences(finished)]
     tails = [outcome for outcome in finished if outcome.numbers and outcome.tail > 0.01 * _largest(outcome.numbers)]
     if tails:
         notes.append(
             f"At {len(tails)} points more than 1 % of the radius lies beyond the largest budget, where nothing was "
             "computed: larger budgets would show more."
         )
-    # Bounds that not every point has cannot be compared.
-    common = [b for b in bounds if all(o.numbers and b in o.numbers.radii for o in finished)]
     return SweepPage(
         title=sweep.section.title,
-        quality=_QUALITIES[sweep.section.quality],
+        quality=_QUALITIES[sweep.quality],
         radius=radius,
-        bounds=common,
+        bounds=bounds,
         methods=methods,
         sides=[_sides(comparison, methods) for comparison in sweep.section.comparison],
         problems=[(o.point.method, o.point.label, o.problem) for o in outcomes if o.numbers is None],
         notes=notes,
     )
+
+
+def _bounds(points: Sequence[SweepPoint]) -> list[str]:
+    """Collective bounds that all points share; where all are baselines, one name for each one's own bound."""
+    named = [point.bounds for point in points if point.bounds is not None]
+    if not named:
+        return [_OWN] if points else []
+    return [bound for bound in named[0] if all(bound in bounds for bounds in named)]
+
+
+def _under(bounds: Sequence[str], point: SweepPoint, numbers: OperatingPoint) -> OperatingPoint:
+    """The point with radii under these names: a baseline's own radius is what it has under each of them."""
+    if point.bounds is not None:
+        return replace(numbers, radii={bound: numbers.radii[bound] for bound in bounds})
+    return replace(numbers, radii=dict.fromkeys(bounds, max(numbers.radii.values())))
+
+
+def _items(count: int) -> str:
+    return "1 item" if count == 1 else f"{count} items"
+
+
+def _differences(finished: Sequence[Outcome]) -> list[str]:
+    """What all points should have in common and do not."""
+    facts: dict[str, set[str]] = {"alpha": set(), "budgets": set(), "items": set()}
+    for outcome in finished:
+        configuration = outcome.point.configuration
+        facts["alpha"].add(str(configuration.certificate.alpha))
+        if isinstance(configuration, GraphConfiguration):
+            asked, section = configuration.certificate, configuration.graph
+            budgets: object = (sorted({0, *asked.additions}), sorted({0, *asked.deletions}))
+            items: object = (section.data, section.per_class, section.split_seed, section.evaluate)
+        else:
+            budgets, items = configuration.certificate.budget_values(), configuration.data
+        facts["budgets"].add(str(budgets))
+        facts["items"].add(str(items))
+    return [fact for fact, values in facts.items() if len(values) > 1]
 
 
 def _largest(numbers: OperatingPoint) -> float:
@@ -81,14 +121,13 @@ def write_sweep_report(sweep: Sweep, out: Path) -> SweepPage:
     out
         Its directory.
     """
-    folder = SweepFolder(out)
-    page = sweep_page(sweep, read_outcomes(sweep, folder), folder)
+    page = sweep_page(sweep, read_outcomes(sweep, SweepFolder(out)))
     (out / "report.html").write_text(render_sweep(page), encoding="utf-8")
     with (out / "points.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(
-            ["method", "setting", "samples_per_output", "samples_per_item", sweep.section.quality]
-            + [f"acr_{bound}" for bound in page.bounds]
+            ["method", "setting", "samples_per_output", "samples_per_item", sweep.quality]
+            + [f"acr_{bound}".replace(" ", "_") for bound in page.bounds]
         )
         for points in page.methods.values():
             for point in points:

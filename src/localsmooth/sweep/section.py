@@ -68,12 +68,14 @@ class SweepSection(Section):
 
     title: str = "Sweep"
     """Heading of the report."""
-    quality: Literal["miou", "accuracy"] = "miou"
-    """How well the smoothed classifier predicts, abstentions counted as wrong."""
+    quality: Literal["miou", "accuracy"] | None = None
+    """How well the smoothed classifier predicts, abstentions counted as wrong; by default mIoU, on graphs accuracy."""
     target: Literal["ratio", "accuracy"] = "ratio"
     """Whether radii are those of the certified ratio or of the certified accuracy."""
+    flips: Literal["deletions", "additions"] | None = None
+    """On graphs: which flips the adversary has, and radii count; deletions by default."""
     base: dict[str, Any]
-    """The configuration that all points start from, as in a file for `localsmooth certify`."""
+    """The configuration that all points start from, as in a file for `localsmooth certify`, for images or a graph."""
     method: list[MethodSection] = Field(min_length=1)
     """The methods."""
     comparison: list[ComparisonSection] = Field(default_factory=list[ComparisonSection])
@@ -88,4 +90,7 @@ class SweepSection(Section):
             for name in (*comparison.ours, *comparison.baselines):
                 if name not in names:
                     raise ValueError(f'the comparison "{comparison.title}" names "{name}", which is no method')
+            both = set(comparison.ours) & set(comparison.baselines)
+            if both:
+                raise ValueError(f'the comparison "{comparison.title}" has "{min(both)}" on both sides')
         return self

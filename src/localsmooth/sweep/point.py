@@ -1,0 +1,65 @@
+"""One configuration of a sweep, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from localsmooth.config import Configuration, GraphConfiguration
+from localsmooth.config.baselines import CentreSmoothingSection
+
+__all__ = ["AnyConfiguration", "SweepPoint"]
+
+AnyConfiguration = Configuration | GraphConfiguration
+"""What `localsmooth certify` takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPoint:
+    """One configuration of a sweep.
+
+    Parameters
+    ----------
+    method
+        Name of its method.
+    label
+        What distinguishes it from the method's other points.
+    configuration
+        The whole configuration, validated.
+    key
+        Hash of the configuration's content and of the files that it names: the name of its result.
+    run_key
+        The same without what is only proven from the samples: the name of its run directory. Points that differ in
+        their certificate alone share their samples.
+    """
+
+    method: str
+    label: str
+    configuration: AnyConfiguration
+    key: str
+    run_key: str
+
+    @property
+    def samples_per_output(self) -> int:
+        """Noisy samples that each output is certified from, at most."""
+        sampling = self.configuration.sampling
+        # Centre smoothing checks the ball that it has chosen with as many samples as it chose it with.
+        choices = 2 if isinstance(self._baseline, CentreSmoothingSection) else 1
+        return choices * sampling.n_candidate + sampling.n_bound
+
+    @property
+    def total_samples(self) -> int:
+        """Model calls for one item, at most: the samples of all cells, or clusters."""
+        if isinstance(self.configuration, GraphConfiguration):
+            return self.samples_per_output * self.configuration.graph.clusters
+        return self.samples_per_output * math.prod(self.configuration.layout.cells)
+
+    @property
+    def bounds(self) -> list[str] | None:
+        """Collective bounds that it is certified with; None for a baseline, which has one of its own."""
+        return None if self._baseline is not None else list(self.configuration.certificate.bounds)
+
+    @property
+    def _baseline(self) -> object:
+        configuration = self.configuration
+        return None if isinstance(configuration, GraphConfiguration) else configuration.certificate.baseline
