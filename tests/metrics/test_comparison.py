@@ -66,3 +66,7 @@ def test_what_cannot_be_compared() -> None:
     with pytest.raises(InvalidInputError, match="lp"):
         point(1.0, float("nan"), 1.0)
     assert front([point(1.0, 1.0, 1.0)], "naive") == []
+    with pytest.raises(InvalidInputError, match="none called naive"):
+        dominations([point(1.0, 1.0, 1.0)], [point(0.0, 1.0, 1.0)], "naive")
+    with pytest.raises(InvalidInputError, match="quality"):
+        point(float("inf"), 1.0, 1.0)

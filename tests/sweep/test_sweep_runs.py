@@ -208,6 +208,19 @@ def test_a_baseline_stands_under_every_collective_bound(folder: Path) -> None:
     assert list(sweep_page(alone, outcomes).bounds) == ["own bound"]
 
 
+def test_two_sweeps_share_a_directory(folder: Path) -> None:
+    first, out = sweep_of(folder, *ONE_EACH), folder / "out"
+    run_sweep(first, out, instant, Here())
+    second = sweep_of(folder, *ONE_EACH, ('[0.2], "certificate', '[0.2, 0.3], "certificate'))
+    assert [job[0].label for job in missing_jobs(second, SweepFolder(out))] == ["sigma_min = 0.3, alpha = 0.05"]
+    run_sweep(second, out, instant, Here())
+    write_sweep_report(second, out)
+    assert len((out / "points.csv").read_text().splitlines()) == 4
+    run_sweep(first, out, never, Here())
+    write_sweep_report(first, out)
+    assert len((out / "points.csv").read_text().splitlines()) == 3
+
+
 def test_points_without_labels_have_no_quality(folder: Path) -> None:
     sweep = sweep_of(folder, ('labels = "labels.npy"', ""), *ONE_EACH)
     out = folder / "out"

@@ -98,7 +98,7 @@ def sweep(
 def _list_points(loaded: Sweep, folder: SweepFolder, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("method", "setting", "samples per output", "samples per item", "state"):
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold", justify="right" if heading.startswith("samples") else "left")
     for point in loaded.points:
         state = "finished" if folder.finished(point) else "to run"
         table.add_row(point.method, point.label, f"{point.samples_per_output:,}", f"{point.total_samples:,}", state)
@@ -108,8 +108,8 @@ def _list_points(loaded: Sweep, folder: SweepFolder, console: Console) -> None:
 def _print_page(page: SweepPage, console: Console) -> None:
     content = points_table(page.methods, page.bounds, page.quality)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in content.headings:
-        table.add_column(heading)
+    for column, heading in enumerate(content.headings):
+        table.add_column(heading, overflow="fold", justify="left" if column < content.text_columns else "right")
     for row in content.rows:
         table.add_row(*row)
     console.print(table)

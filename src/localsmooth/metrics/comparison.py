@@ -82,9 +82,22 @@ def dominates(first: OperatingPoint, second: OperatingPoint, bound: str, loser_b
         Collective bound whose radii are compared.
     loser_bound
         Bound of the second point; the same by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If a point has no radius by its bound.
     """
-    ours, theirs = first.radii[bound], second.radii[bound if loser_bound is None else loser_bound]
+    ours, theirs = _radius(first, bound), _radius(second, bound if loser_bound is None else loser_bound)
     return first.quality >= second.quality and ours >= theirs and (first.quality > second.quality or ours > theirs)
+
+
+def _radius(point: OperatingPoint, bound: str) -> float:
+    if bound not in point.radii:
+        raise InvalidInputError(
+            "bound", f"{point.method}, {point.label} has none called {bound}", f"It has {', '.join(point.radii)}"
+        )
+    return point.radii[bound]
 
 
 def dominations(
