@@ -61,5 +61,4 @@ class SweepPoint:
 
     @property
     def _baseline(self) -> object:
-        # Not every kind of run has baselines.
-        return getattr(self.configuration.certificate, "baseline", None)
+        return self.configuration.certificate.baseline
