@@ -1,5 +1,6 @@
 """The commands on a graph, from the example's file to the page."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -77,6 +78,13 @@ def test_a_run_leaves_result_network_and_tallies(small):
     _invoke("certify", small / "small.toml", "--out", small / "run")
     assert (small / "run" / "network.safetensors").stat().st_mtime_ns == before
     assert np.array_equal(load(small / "run" / "result.nc")["certified"].values, result["certified"].values)
+
+
+def test_the_run_is_listed_as_complete(small):
+    shown = _invoke("runs", small / "run", "--json")
+    (run,) = json.loads(shown.output)
+    assert (run["items"], run["missing"], run["damaged"]) == (1, [], [])
+    assert run["counted"] == run["planned"] > 0
 
 
 def test_a_network_trained_otherwise_is_not_taken(small, tmp_path):

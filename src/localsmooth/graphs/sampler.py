@@ -37,6 +37,7 @@ from localsmooth.sampling import (
     Task,
     collect_tallies,
 )
+from localsmooth.sampling.overview import OUTPUT_GROUPS
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.tally import choose, require_choice
 
@@ -298,6 +299,8 @@ def sample_problem(
         raise InvalidInputError("stop", "graphs are sampled to the end of the plan", "Leave the stopping rule out")
     store = MemoryStore() if store is None else store
     store.begin(problem.configuration(plan))
+    if OUTPUT_GROUPS not in store.array_names():
+        store.put_array(OUTPUT_GROUPS, np.array([problem.layout.outputs.count], dtype=np.int64))
     groups = range(problem.layout.outputs.count)
     finished = store.finished()
     present = {c.key: c.size for group in groups for stage in Stage for c in plan.chunks(0, group, stage)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from localsmooth.sampling.failures import poisoned_inputs
 from localsmooth.sampling.file_store import FileStore
@@ -96,7 +96,19 @@ class _Facts(_Lenient):
 
     plan: _Plan
     noise: _Noise
-    items: list[dict[str, Any]]
+    items: list[dict[str, Any]] | None = None
+    graph: str | None = None
+
+    @model_validator(mode="after")
+    def _has_items(self) -> _Facts:
+        if self.items is None and self.graph is None:
+            raise ValueError("names neither items nor a graph")
+        return self
+
+    @property
+    def count(self) -> int:
+        """Number of items; a graph is one."""
+        return 1 if self.items is None else len(self.items)
 
 
 def survey(store: FileStore) -> RunOverview:
@@ -132,17 +144,17 @@ def survey(store: FileStore) -> RunOverview:
     try:
         facts = _Facts.model_validate(content)
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
+        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "items"
         raise StoreError(f"{store.files.place}: the configuration in it is damaged at {where}") from None
     try:
-        missing, planned = _missing(_output_groups(store, len(facts.items)), facts.plan, counted)
+        missing, planned = _missing(_output_groups(store, facts.count), facts.plan, counted)
     except StoreError as error:
         damaged.append(str(error))
         missing, planned = {}, None
     return RunOverview(
         place=store.files.place,
         noise=facts.noise.distribution,
-        items=len(facts.items),
+        items=facts.count,
         counted=sum(counted.values()),
         planned=planned,
         stops_early=facts.plan.stop is not None,
