@@ -10,11 +10,21 @@ import pytest
 from typer.testing import CliRunner
 
 from localsmooth.cli.app import app
+from localsmooth.collective import Naive
 from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
 from localsmooth.config.build_graph import build_graph_settings
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import AttackLimits
+from localsmooth.graphs import (
+    APPNP,
+    AttackLimits,
+    GraphSettings,
+    NetworkClassifier,
+    certify_graph,
+    cluster_layout,
+    digit_graph,
+)
 from localsmooth.results import load
+from localsmooth.sampling import SamplingPlan
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"
 SMALLER = {
@@ -213,3 +223,29 @@ def test_the_baseline_fills_the_table(small, tmp_path):
     (tmp_path / "five.toml").write_text((small / "small.toml").read_text("utf-8") + baseline + "\n", "utf-8")
     with pytest.raises(ConfigurationError, match="same noise everywhere"):
         load_any_configuration(tmp_path / "five.toml")
+
+
+def test_a_run_made_in_python_keeps_its_budgets(tmp_path):
+    graph = digit_graph()
+    layout = cluster_layout(
+        np.zeros(graph.nodes, dtype=np.int64), graph.adjacency, addition=(0.05, 0.05), deletion=(0.6, 0.6)
+    )
+    classifier = NetworkClassifier(APPNP(graph.width, graph.classes, hidden=4, steps=1).eval())
+    settings = GraphSettings(0.2, additions=range(2), deletions=range(4), bounds={"naive": Naive()})
+    nodes = np.arange(30)
+    certify_graph(classifier, graph, layout, nodes, plan=SamplingPlan(20, 60), settings=settings, out=tmp_path / "run")
+    assert _invoke("recertify", tmp_path / "run", "--alpha", "0.1").exit_code == 0
+    again = load(tmp_path / "run" / "recertified.nc")
+    assert again["addition"].values.tolist() == [0, 1]
+    assert again["deletion"].values.tolist() == [0, 1, 2, 3]
+    assert again["bound"].values.tolist() == ["naive"]
+
+
+def test_a_missing_graph_file_is_one_sentence(tmp_path):
+    text = EXAMPLE.read_text("utf-8").replace('data = "digits"', 'data = "nowhere.npz"')
+    assert "nowhere" in text
+    (tmp_path / "missing.toml").write_text(text, "utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_any_configuration(tmp_path / "missing.toml")
+    assert "graph.data" in str(caught.value)
+    assert not re.search(r"function|literal|lax", str(caught.value))

@@ -13,6 +13,7 @@ from localsmooth.graphs import (
     graph_from_pyg,
     largest_component,
     load_npz,
+    save_npz,
     split_per_class,
 )
 
@@ -140,3 +141,15 @@ def test_digits_make_a_connected_graph():
 def test_citeseer_has_its_known_size(citeseer_path):
     graph = largest_component(load_npz(citeseer_path))
     assert (graph.nodes, graph.width, graph.ones, graph.edges, graph.classes) == (2110, 3703, 67659, 3668, 6)
+
+
+def test_a_graph_survives_its_file(tmp_path):
+    """Edges, bits, labels and names come back; the configuration reads the same file."""
+    graph = graph_from_arrays(
+        np.array([[0, 0, 2], [1, 0, 1]]), np.eye(4, 5), np.array([0, 1, -1, 1]), class_names=("a", "b")
+    )
+    save_npz(graph, tmp_path / "mine.npz")
+    again = load_npz(tmp_path / "mine.npz")
+    assert again.digest() == graph.digest()
+    assert again.class_names == ("a", "b")
+    assert again.labels.tolist() == [0, 1, -1, 1]

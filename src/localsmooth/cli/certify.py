@@ -99,7 +99,7 @@ def certify(
     ] = None,
     executor: Annotated[
         Place | None,
-        typer.Option("--executor", help="Where samples are drawn, in place of the file's section [execution]."),
+        typer.Option("--executor", help=r"Where samples are drawn, in place of the file's section \[execution]."),
     ] = None,
     workers: Annotated[int | None, typer.Option("--workers", help="Number of threads, processes or actors.")] = None,
     gpus_per_worker: Annotated[

@@ -22,9 +22,11 @@ from localsmooth.config.build_graph import (
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import COLLECTIVE_BOUNDS, GraphSettings, certify_graph, recertify_graph
+from localsmooth.graphs import GraphSettings, certify_graph, recertify_graph
+from localsmooth.graphs.store import GRAPH_ADDITIONS
 from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
+from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
 from localsmooth.sampling import RichProgress
 
@@ -93,8 +95,10 @@ def _settings(record: RunRecord, config: Path | None) -> GraphSettings:
     stored = record.configuration.get("certificate")
     if stored is not None:
         return build_graph_settings(GraphCertificateSection.model_validate(stored))
-    bounds = {name: ALL_BOUNDS[name] for name in record.bound_names if name in ALL_BOUNDS}
-    return GraphSettings(record.alpha, bounds=bounds or COLLECTIVE_BOUNDS)
+    # A run made in Python: what its certificates were made of is not known, what they were about is.
+    additions = record.configuration.get(GRAPH_ADDITIONS, GraphSettings.additions)
+    deletions = [int(budget) for budget in record.budgets]
+    return GraphSettings(record.alpha, additions, deletions, bounds=known_bounds(record.bound_names))
 
 
 def print_graph_summary(result: xr.Dataset, console: Console) -> None:

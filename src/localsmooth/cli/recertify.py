@@ -23,7 +23,7 @@ from localsmooth.graphs.store import is_graph_run
 from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings, ItemMethod
 from localsmooth.pipeline.recertify import recertify_with
 from localsmooth.pipeline.record import RunRecord, load_record
-from localsmooth.pipeline.registry import default_certificate, noise_from_configuration
+from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
 from localsmooth.results import save
 
 __all__ = ["parse_budgets", "recertify"]
@@ -124,4 +124,5 @@ def _settings(record: RunRecord, section: CertificateSection | None) -> tuple[Ce
                 "--config", "this run was not made from a configuration file", "Use localsmooth.recertify in Python"
             ) from None
     certificate = default_certificate(noise_from_configuration(record.noise))
-    return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,)), None
+    bounds = known_bounds(record.bound_names)
+    return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,), bounds), None

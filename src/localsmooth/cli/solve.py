@@ -69,8 +69,8 @@ def solve(
 ) -> None:
     """Certify how many predictions survive one adversary, from per-prediction certificates.
 
-    A problem has weights [output groups × input columns], eta [outputs], group [outputs], A [rows × input columns] and
-    c [rows] or [budgets × rows], and optionally targets, caps and integer.
+    A problem has weights (output groups × input columns), eta and group (one number per output), A (rows × input
+    columns) and c (a number per row, or budgets × rows), and optionally targets, caps and integer.
     """
     content = read_problems(problem)
     method = _bound(bound, gap, time_limit)

@@ -230,7 +230,8 @@ class Problem:
 def _numbers(field: str, values: Numbers, infinite: bool = False) -> Float[np.ndarray, "..."]:
     array = plain_numbers(field, values)
     if not bool(np.all(array >= 0)):
-        raise InvalidInputError(field, "holds a negative number or NaN", "give finite numbers ≥ 0")
+        remedy = "give numbers ≥ 0 (infinity for what never falls)" if infinite else "give finite numbers ≥ 0"
+        raise InvalidInputError(field, "holds a negative number or NaN", remedy)
     if not infinite and not bool(np.all(np.isfinite(array))):
         raise InvalidInputError(field, "holds an infinity", "give finite numbers ≥ 0")
     return array

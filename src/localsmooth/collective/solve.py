@@ -19,6 +19,7 @@ from localsmooth.collective.proof import Leaf, Proof
 from localsmooth.collective.setting import Setting, setting_at
 from localsmooth.collective.verify import CertificateError
 from localsmooth.collective.verify import verify as check
+from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
 
@@ -47,8 +48,10 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     CertificateError
         If exact arithmetic does not confirm an answer, or a bound and an attack contradict each other.
     """
-    budgets = problem.constraints.budgets
     bound = Envelope() if bound is None else bound
+    if not isinstance(bound, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError("bound", f"is {bound!r}", "give a Bound such as Envelope() or Exact()")
+    budgets = problem.constraints.budgets
     deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
     # What leaves the floating-point range bounds nothing: infinities and NaN are turned against the certificate.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -71,7 +71,7 @@ def _path(root: type[BaseModel], location: tuple[int | str, ...]) -> str:
         if isinstance(part, int):
             parts.append(f"[{part}]")
             continue
-        if part.startswith("("):  # the tag of an alternative without a key of its own
+        if "(" in part or "[" in part:  # the tag of an alternative without a key of its own
             continue
         if pending and part in {_tag(m) for m in pending}:
             current, pending = next(m for m in pending if _tag(m) == part), []
@@ -105,7 +105,7 @@ def _sentence(root: type[BaseModel], error: ErrorDetails) -> str:
         return f"{key}.{name}: this key is missing."
     message = error["msg"].removeprefix("Value error, ")
     shown = "" if isinstance(value, (dict, BaseModel)) else f" (got {value!r})"
-    return f"{key}: {message}{shown}."
+    return f"{key}: {message}{shown}." if key else f"{message}{shown}."
 
 
 def explain(root: type[BaseModel], error: ValidationError) -> ConfigurationError:

@@ -32,7 +32,9 @@ class GraphSection(Section):
     """The graph, which of its nodes are certified, and its clusters."""
 
     data: Literal["digits"] | ExistingPath = "digits"
-    """"digits" for the embedded graph of handwritten digits, or the path of a flat-CSR .npz file."""
+    """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
+    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `localsmooth.graphs.save_npz`
+    writes it. Of a file, the largest connected component is certified."""
     per_class: Count = 20
     """Training nodes per class, and validation nodes per class; the rest is the test set."""
     split_seed: int = Field(default=0, ge=0)

@@ -12,7 +12,7 @@ from localsmooth.graphs.fast import NetworkClassifier, receptive_nodes
 from localsmooth.graphs.graph import UNLABELED, AttributedGraph, graph_from_arrays, graph_from_pyg, largest_component
 from localsmooth.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
-from localsmooth.graphs.npz import load_npz
+from localsmooth.graphs.npz import load_npz, save_npz
 from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, strictly_local
 from localsmooth.graphs.sampler import AttributeProblem, GraphChunkWorker, GraphProblem, sample_nodes, sample_problem
 from localsmooth.graphs.settings import GraphSettings
@@ -77,6 +77,7 @@ __all__ = [
     "sample_edges",
     "sample_nodes",
     "sample_problem",
+    "save_npz",
     "score_histogram",
     "self_labeled",
     "spectral_clusters",

@@ -25,7 +25,7 @@ from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.result import graph_result
 from localsmooth.graphs.sampler import sample_nodes
 from localsmooth.graphs.settings import GraphSettings
-from localsmooth.graphs.store import GRAPH_RUN, SampledGraph, is_graph_run, load_graph, save_graph
+from localsmooth.graphs.store import GRAPH_ADDITIONS, GRAPH_RUN, SampledGraph, is_graph_run, load_graph, save_graph
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.pipeline.record import RunRecord, load_record, require_same_run, save_record
@@ -133,7 +133,7 @@ def certify_graph(
             alpha=settings.alpha,
             budgets=[float(budget) for budget in settings.deletions],
             bound_names=list(settings.bounds),
-            configuration={**kept, GRAPH_RUN: True},
+            configuration={**kept, GRAPH_RUN: True, GRAPH_ADDITIONS: [int(budget) for budget in settings.additions]},
         )
         result = graph_result(sampled, settings, record)
         if out is not None:

@@ -1,16 +1,17 @@
-"""Citation graphs in the widely used flat-CSR .npz form, read without unpickling anything."""
+"""Graphs in the widely used flat-CSR .npz form, read without unpickling anything."""
 
 from __future__ import annotations
 
 import os
 
+import numpy as np
 import scipy.sparse as sp
 
 from localsmooth.archives import Archive
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
 
-__all__ = ["load_npz"]
+__all__ = ["load_npz", "save_npz"]
 
 _PARTS = ("data", "indices", "indptr", "shape")
 
@@ -42,6 +43,26 @@ def load_npz(path: str | os.PathLike[str]) -> AttributedGraph:
             node_names=_names(archive, "node_names"),
             attribute_names=_names(archive, "attr_names"),
         )
+
+
+def save_npz(graph: AttributedGraph, path: str | os.PathLike[str]) -> None:
+    """Write a graph in the form that `load_npz` and configuration files read, names as text.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    path
+        The file; an ending other than .npz is kept.
+    """
+    entries: dict[str, np.ndarray] = {"labels": graph.labels}
+    for name, matrix in (("adj_matrix", graph.adjacency), ("attr_matrix", graph.attributes)):
+        parts = matrix.data.astype(np.float32), matrix.indices, matrix.indptr, np.array(matrix.shape)
+        entries |= {f"{name}.{part}": array for part, array in zip(_PARTS, parts, strict=True)}
+    named = {"class_names": graph.class_names, "node_names": graph.node_names, "attr_names": graph.attribute_names}
+    entries |= {key: np.array(names, dtype=np.str_) for key, names in named.items() if names}
+    with open(path, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **entries)
 
 
 def _matrix(archive: Archive, name: str) -> sp.csr_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -225,6 +226,9 @@ class GraphChunkWorker:
             for key, array in accumulator.arrays().items()
         }
         provenance = {
+            "device": "cpu",
+            "device_name": platform.machine(),
+            "precision": "float32",
             "torch": torch.__version__,
             "numpy": np.__version__,
             "threads": torch.get_num_threads(),

@@ -15,8 +15,10 @@ from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.record import RunRecord, RunRecordError
 from localsmooth.sampling import DirectoryStore, ItemTally, SamplingPlan, Store, collect_tallies
 
-__all__ = ["GRAPH_RUN", "SampledGraph", "is_graph_run", "load_graph", "save_graph"]
+__all__ = ["GRAPH_ADDITIONS", "GRAPH_RUN", "SampledGraph", "is_graph_run", "load_graph", "save_graph"]
 
+GRAPH_ADDITIONS = "graph_additions"
+"""Key of a record's configuration with the budgets of added bits."""
 GRAPH_RUN = "graph_run"
 """Key of a record's configuration that marks a run on a graph."""
 

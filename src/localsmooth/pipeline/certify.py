@@ -176,6 +176,8 @@ def certify(
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,
     )
+    _require("layout", layout, Layout, LayoutRecipe)
+    _require("plan", plan, SamplingPlan)
     return run_certification(
         model,
         items,
@@ -194,6 +196,13 @@ def certify(
         store=store,
         part=part,
     )
+
+
+def _require(field: str, value: object, *kinds: type) -> None:
+    """Name an argument of another kind; whoever calls may not check types."""
+    if not isinstance(value, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {names}")
 
 
 def run_certification(

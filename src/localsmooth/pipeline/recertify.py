@@ -15,12 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import RunRecord, load_items, load_record, require_same_run
-from localsmooth.pipeline.registry import (
-    COLLECTIVE_BOUNDS,
-    DEFAULT_BOUNDS,
-    default_certificate,
-    noise_from_configuration,
-)
+from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import DirectoryStore
@@ -71,7 +66,7 @@ def recertify(
     settings = CertificationSettings(
         alpha=record.alpha if alpha is None else alpha,
         budgets=tuple(record.budgets if budgets is None else budgets),
-        bounds=_stored_bounds(record.bound_names) if bounds is None else bounds,
+        bounds=known_bounds(record.bound_names) if bounds is None else bounds,
         certificates=(default_certificate(noise),) if certificates is None else certificates,
         simultaneous=Bonferroni() if simultaneous is None else simultaneous,
         score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
@@ -101,8 +96,3 @@ def _shown_name(record: RunRecord, method: ItemMethod | None) -> str:
     before = baseline.get("method") if isinstance(baseline, dict) else None
     now = None if method is None else method.name
     return record.method if now == before else f"{record.method} ({now or 'collective'})"
-
-
-def _stored_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
-    """The bounds of those names that need no further parameters; all of them if there is none."""
-    return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from localsmooth.certificates import GaussianVotes, RenyiVotes, UniformVotes, VoteCertificate
 from localsmooth.collective import Bound, Envelope, Exact, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-__all__ = ["COLLECTIVE_BOUNDS", "DEFAULT_BOUNDS", "default_certificate", "noise_from_configuration"]
+__all__ = ["COLLECTIVE_BOUNDS", "DEFAULT_BOUNDS", "default_certificate", "known_bounds", "noise_from_configuration"]
 
 COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
     "naive": Naive(),
@@ -20,6 +20,13 @@ COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
 """Collective bounds by name, weakest first."""
 
 DEFAULT_BOUNDS: Mapping[str, Bound] = {name: COLLECTIVE_BOUNDS[name] for name in ("naive", "lp", "envelope")}
+
+
+def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
+    """Return the bounds of those names that need no further parameters; the default ones if there is none."""
+    return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS
+
+
 """The bounds that take milliseconds a budget."""
 
 _NOISES: Mapping[str, type[Noise]] = {

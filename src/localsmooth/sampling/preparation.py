@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Integer
 
+from localsmooth.errors import LocalsmoothError
 from localsmooth.models import check_batch, check_model
 from localsmooth.noise import Randomness
 from localsmooth.sampling.calibration import AdjustableModel, Calibration, calibrate
@@ -186,15 +187,23 @@ def calibrate_run(problem: Problem, plan: SamplingPlan, options: SamplingOptions
         for item, layout in zip(problem.items, problem.layouts, strict=True)
         for view in (layout.views or (layout.view(0),))
     }
-    return calibrate(
-        problem.model,
-        max(shapes, key=lambda shape: int(np.prod(shape))),
-        batch_size=options.batch_size,
-        channels_last=options.channels_last,
-        largest=min(plan.chunk_size, max(plan.n_candidate, plan.n_bound)),
-        dtype=options.item_dtype,
-        seconds=options.calibration_seconds,
-    )
+    try:
+        return calibrate(
+            problem.model,
+            max(shapes, key=lambda shape: int(np.prod(shape))),
+            batch_size=options.batch_size,
+            channels_last=options.channels_last,
+            largest=min(plan.chunk_size, max(plan.n_candidate, plan.n_bound)),
+            dtype=options.item_dtype,
+            seconds=options.calibration_seconds,
+        )
+    except LocalsmoothError:
+        raise
+    except Exception as error:  # a model may raise anything
+        raise LocalsmoothError(
+            f"the model raised {type(error).__name__} on random inputs, before any sample was drawn: {error}. Correct "
+            "the model; a run directory that holds no samples yet can be deleted"
+        ) from error
 
 
 def recall_calibration(problem: Problem, store: Store, options: SamplingOptions) -> Calibration | None:
