@@ -131,6 +131,7 @@ def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, ch
         "votes, Rényi order 2": {"certificates": (RenyiVotes((2.0,)),)},
         "votes, Rényi orders 1.5 … 16": {"certificates": (RenyiVotes(),)},
         "votes, exact": {"certificates": (ExactVotes(),)},
+        "exact votes, 10 000 vectors": {"certificates": (ExactVotes(vectors=10_000),)},
     }
     bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=seconds)}
     for label, arguments in bases.items():

@@ -4,9 +4,10 @@ import copy
 
 import pytest
 
-from localsmooth.certificates import RenyiVotes
+from localsmooth.certificates import ExactVotes, RenyiVotes
 from localsmooth.config import ConfigurationError, load_configuration, parse_configuration, parse_graph_configuration
 from localsmooth.config.build import build_settings
+from localsmooth.config.build_graph import build_graph_settings
 
 VALID = {
     "model": {"kind": "digit-scenes"},
@@ -95,6 +96,14 @@ def test_orders_need_the_certificate_that_has_them() -> None:
     assert build_settings(flips.certificate, flips.noise).certificates == (RenyiVotes((2.0, 3.0)),)
     with pytest.raises(ConfigurationError, match="renyi_orders has no effect"):
         parse_graph_configuration({"graph": {}, "certificate": {"base": ["exact-votes"], "renyi_orders": [2.0]}})
+
+
+def test_graphs_take_the_settings_of_exact_votes() -> None:
+    section = {"base": ["exact-votes"], "exact_votes": {"vectors": 10_000}}
+    configuration = parse_graph_configuration({"graph": {}, "certificate": section})
+    assert build_graph_settings(configuration.certificate).certificates == [ExactVotes(vectors=10_000)]
+    with pytest.raises(ConfigurationError, match="exact_votes has no effect"):
+        parse_graph_configuration({"graph": {}, "certificate": {"exact_votes": {"vectors": 10_000}}})
 
 
 def test_every_fault_is_listed_at_once() -> None:

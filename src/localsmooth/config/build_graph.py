@@ -179,7 +179,7 @@ def build_graph_settings(section: GraphCertificateSection) -> GraphSettings:
 def _certificate(name: str, section: GraphCertificateSection) -> VoteCertificate | ScoreCertificate:
     if name == RenyiVotes.name:
         return RenyiVotes() if section.renyi_orders is None else RenyiVotes(tuple(section.renyi_orders))
-    return ExactVotes() if name == ExactVotes.name else SparseScores()
+    return section.exact_votes.build() if name == ExactVotes.name else SparseScores()
 
 
 def _bound(name: str, section: GraphCertificateSection) -> Bound:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import AnyRule, BonferroniSection
 from localsmooth.config.schema import ExistingPath
@@ -141,6 +142,8 @@ class GraphCertificateSection(Section):
     """Base certificates; votes and scores share alpha, and each node relies on the best for it."""
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
     """Orders of renyi-votes."""
+    exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)
+    """Settings of exact-votes; many samples deserve more `vectors`."""
     many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
     """How alpha is shared among the nodes."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
@@ -166,6 +169,8 @@ class GraphCertificateSection(Section):
 
     @model_validator(mode="after")
     def _settings_are_used(self) -> GraphCertificateSection:
+        if self.exact_votes != ExactVotesSection() and "exact-votes" not in self.base:
+            raise ValueError('exact_votes has no effect unless "exact-votes" is in base')
         if self.renyi_orders is not None and "renyi-votes" not in self.base:
             raise ValueError('renyi_orders has no effect unless "renyi-votes" is in base')
         return self
