@@ -206,6 +206,16 @@ def test_rows_that_give_back_bound_their_columns(seed: int) -> None:
     assert solve(problem, Envelope(), verify=True)[0].certified <= answer.certified
 
 
+def test_what_a_row_gives_back_is_rounded_up() -> None:
+    """A product that underflows still gives something back, and one that overflows bounds nothing."""
+    small = Rows([[1, -1e-200], [0, 1]], [0, 1e-200])
+    assert 0 < setting_at(Problem([[1.0, 1.0]], [1.0], [0], small), 0).region.upper[0] < 1e-300
+    large = Rows([[1, -1e200], [0, 1]], [0, 1e200])
+    assert setting_at(Problem([[1.0, 1.0]], [1.0], [0], large), 0).region.upper[0] == math.inf
+    nothing = Rows([[1, -1], [0, 1]], [0, 0])
+    assert setting_at(Problem([[1.0, 1.0]], [1.0], [0], nothing), 0).region.upper.tolist() == [0.0, 0.0]
+
+
 def test_a_limit_on_groups_counts_without_caps() -> None:
     """One of four columns, as much as one likes: what the other three hold up stands."""
     weights, eta = np.eye(4), np.arange(1.0, 41.0)

@@ -62,14 +62,13 @@ def implied_uppers(
 
 def _room(row: Float[np.ndarray, "columns"], limit: float, upper: Float[np.ndarray, "columns"]) -> float:
     """Return how much a row leaves to its positive coefficients, rounded up."""
-    back = row < 0
+    back = (row < 0) & (upper > 0)
     if not back.any():
         return limit
-    with np.errstate(over="ignore", invalid="ignore"):
-        given = -row[back] * upper[back]
-        total = limit + float(np.where(upper[back] > 0, given, 0.0).sum())
+    with np.errstate(over="ignore"):
+        total = limit + float((-row[back] * upper[back]).sum())
     terms = int(back.sum()) + 4
-    return math.nextafter(total * (1 + 2 * terms * UNIT) + terms * TINY, math.inf) if total > 0 else 0.0
+    return math.nextafter(total * (1 + 2 * terms * UNIT) + terms * TINY, math.inf)
 
 
 def region_at(constraints: Constraints, index: int, enough: Float[np.ndarray, "columns"] | None = None) -> Region:
