@@ -14,7 +14,7 @@ from localsmooth.baselines.centre import BETA, CentreOptions, change_bounds, hoe
 from localsmooth.baselines.centre_sampling import BALL, HISTOGRAM, Ball, draw_label_maps
 from localsmooth.baselines.isotropic import item_result, require_isotropic
 from localsmooth.bounds import Bonferroni
-from localsmooth.certificates import ABSTAIN, GaussianVotes
+from localsmooth.certificates import ABSTAIN, Basis, GaussianVotes
 from localsmooth.collective.threat import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
@@ -161,6 +161,7 @@ class CentreSmoothing(ItemMethod):
             eta=np.full(outputs, 0.0 if abstains else 1.0),
             radius=np.full(outputs, radius),
             curves=curves,
+            basis=Basis.LABEL_MAPS,
         )
 
     def abstains(self, ball: Ball, alpha: float) -> bool:

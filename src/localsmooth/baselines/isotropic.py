@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float, Int
 
+from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.collective import Threat
 from localsmooth.collective.threat import Constraints
 from localsmooth.errors import InvalidInputError
@@ -86,6 +87,7 @@ def item_result(
     eta: Float[np.ndarray, "outputs"],
     radius: Float[np.ndarray, "outputs"],
     curves: Mapping[tuple[str, str], CertifiedCurve],
+    basis: Basis = Basis.VOTES,
 ) -> ItemResult:
     """Put what a baseline says about an item into the common format.
 
@@ -97,6 +99,8 @@ def item_result(
         As in `ItemResult`, in flat order.
     curves
         The certified counts, by target and bound.
+    basis
+        What the outputs that do not abstain rely on.
     """
     shape = item.layout.outputs.shape
     return ItemResult(
@@ -112,5 +116,6 @@ def item_result(
         output_group=item.layout.outputs.labels.astype(np.int64),
         input_group=item.layout.inputs.labels.astype(np.int64),
         curves=curves,
+        relies_on=np.where(prediction == ABSTAIN, Basis.NOTHING, basis).reshape(shape),
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from localsmooth.certificates.base import ABSTAIN, BaseCertificates
+from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
 from localsmooth.certificates.bernoulli_scores import BernoulliScores
 from localsmooth.certificates.best_of import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
@@ -10,6 +10,7 @@ from localsmooth.certificates.exact_votes import ExactVotes
 from localsmooth.certificates.gaussian_scores import GaussianScores
 from localsmooth.certificates.gaussian_votes import GaussianVotes
 from localsmooth.certificates.likelihood_ratio import largest_robust_count, smallest_robust_probability
+from localsmooth.certificates.one_basis import one_basis
 from localsmooth.certificates.radius import certified_radius
 from localsmooth.certificates.renyi_votes import RenyiVotes
 from localsmooth.certificates.sparse_scores import SparseScores
@@ -20,6 +21,7 @@ __all__ = [
     "SCORE_CERTIFICATES",
     "VOTE_CERTIFICATES",
     "BaseCertificates",
+    "Basis",
     "BernoulliScores",
     "ExactVotes",
     "GaussianScores",
@@ -33,6 +35,7 @@ __all__ = [
     "best_of",
     "certified_radius",
     "largest_robust_count",
+    "one_basis",
     "smallest_robust_probability",
 ]
 

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["ABSTAIN", "BaseCertificates"]
+__all__ = ["ABSTAIN", "BaseCertificates", "Basis"]
 
 ABSTAIN = -1
 """Prediction of an output that abstains; it is neither correct nor robust in any metric."""
+
+
+class Basis(IntEnum):
+    """What a certificate rests on, and so which smoothed classifier it is about."""
+
+    NOTHING = -1
+    """The output abstains: nothing is promised."""
+    VOTES = 0
+    """The class that the base classifier predicts most often under noise."""
+    SCORES = 1
+    """The class whose score has the largest mean under noise."""
+    LABEL_MAPS = 2
+    """A label map as a whole, as the baseline's promise words it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,15 +37,18 @@ class BaseCertificates:
     ----------
     weights
         W, rounded up: output groups × columns, where a column is an input group (or an input group per kind of
-        perturbation); with a leading axis of certificates when several inequalities must all be broken.
+        perturbation); with a leading axis of certificates when several inequalities must all be broken. These must
+        speak of one smoothed classifier: a classifier that keeps its class where one of them holds.
     eta
         η per output (with the same leading axis), rounded down; 0 abstains.
     group
-        Output group of each output.
+        Row of the weights for each output: its output group, or a part of one.
     prediction
         Predicted class of each output, `ABSTAIN` where η is 0.
     discount
         Number of outputs to subtract from every certified count (0 unless the multiple-testing rule asks for it).
+    relies_on
+        `Basis` of each output's certificates; None where whoever made them knows.
     """
 
     weights: Float[np.ndarray, "*certificates output_groups columns"]
@@ -39,6 +56,7 @@ class BaseCertificates:
     group: Int[np.ndarray, "outputs"]
     prediction: Int[np.ndarray, "outputs"]
     discount: int = 0
+    relies_on: Int[np.ndarray, "outputs"] | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.eta).all() and (self.eta >= 0).all()):

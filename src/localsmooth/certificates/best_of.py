@@ -1,4 +1,4 @@
-"""Several certificates of the same outputs, each output using whichever certifies more."""
+"""Several certificates about one smoothed classifier, each output using whichever certifies more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["best_of"]
 
 
 def best_of(*thresholds: Thresholds) -> Thresholds:
-    """Combine certificates that all hold at once.
+    """Combine certificates that all hold at once and are about one smoothed classifier.
 
-    The statistics behind them must hold *together* with probability 1 − α, for instance votes and scores bounded at
-    α/2 each: only then may each output rely on either.
+    The statistics behind them must hold *together* with probability 1 − α. Certificates from votes and from scores are
+    about two classifiers and must not be stacked: see `one_basis`.
 
     Parameters
     ----------

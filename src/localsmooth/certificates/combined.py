@@ -22,9 +22,10 @@ from localsmooth.bounds import (
     require_level_strategy,
     sequential_lower_bounds,
 )
-from localsmooth.certificates.base import ABSTAIN, BaseCertificates
+from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
 from localsmooth.certificates.best_of import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
+from localsmooth.certificates.one_basis import OneBasis, one_basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
 
@@ -65,11 +66,14 @@ class OutputVotes:
         Confidence sequence to bound the votes with: needed where `n` depended on them; None for a fixed number.
     candidate_votes
         Votes of the candidate stage, for rules that take weights from it; None if they were not kept.
+    planned
+        N₂ as it was planned, for rules that look at it: where `n` depended on the votes, nothing that feeds a bound
+        may depend on `n`. None where `n` is one number, which is then the plan's.
 
     Raises
     ------
     InvalidInputError
-        If there is a number of samples per output and no sequence, or scores beside a sequence.
+        If there is a number of samples per output and no sequence or no plan, or scores beside a sequence.
     """
 
     candidate: Int[np.ndarray, "outputs"]
@@ -78,6 +82,7 @@ class OutputVotes:
     scores: OutputScores | None = None
     sequence: VoteConfidenceSequence | None = None
     candidate_votes: CandidateVotes | None = None
+    planned: int | None = None
 
     def __post_init__(self) -> None:
         if self.sequence is None and not isinstance(self.n, int):
@@ -88,10 +93,14 @@ class OutputVotes:
             raise InvalidInputError(
                 "scores", "their bounds do not hold at numbers of samples that depend on them", "Leave the scores out"
             )
+        if self.planned is None and not isinstance(self.n, int):
+            raise InvalidInputError("planned", "the numbers of samples depend on the votes", "Pass N₂ as planned")
 
     def rule(self, simultaneous: Simultaneous | CandidateRule, alpha: float) -> Simultaneous:
         """Complete a rule that waits for the candidate stage."""
-        return complete(simultaneous, self.candidate_votes, int(np.max(self.n)), alpha)
+        planned = self.n if self.planned is None else self.planned
+        assert isinstance(planned, int)
+        return complete(simultaneous, self.candidate_votes, planned, alpha)
 
     def lower_bounds(self, simultaneous: Simultaneous, alpha: float) -> Float[np.ndarray, "outputs"]:
         """Bound the candidates' probabilities from below, all at once."""
@@ -108,9 +117,9 @@ class CertifiedOutputs:
     Parameters
     ----------
     base
-        The certificates.
+        The certificates, with what each output relies on.
     lower
-        Lower bound on the candidate's probability where votes were used, on its mean score otherwise.
+        Lower bound on the candidate's probability, or on its mean score where the output relies on scores.
     """
 
     base: BaseCertificates
@@ -130,9 +139,10 @@ def certify_outputs(
 ) -> CertifiedOutputs:
     """Bound the tallies of all outputs at once and turn them into base certificates.
 
-    All certificates hold at once, and each output may rely on whichever reaches farther. Where both votes and scores
-    are bounded they get half of α each: the expected number of bounds that fail is then what it is for one kind at α,
-    so that the rule's discount is paid once.
+    Several certificates from votes hold at once, since they are about one classifier. Where both votes and scores are
+    bounded, each output relies on one of the two, whichever reaches farther. The bounds of either kind then get half
+    of α: all hold together, so that looking at them before the choice is allowed, and the expected number of bounds
+    that fail is what it is for one kind at α, so that the rule's discount is paid once.
 
     Parameters
     ----------
@@ -165,23 +175,34 @@ def certify_outputs(
     kinds = len({isinstance(certificate, VoteCertificate) for certificate in certificates})
     share = alpha if kinds == 1 else math.nextafter(alpha / kinds, 0.0)
     rule = observed.rule(simultaneous, share)
-    parts: list[Thresholds] = []
-    lower: Float[np.ndarray, "outputs"] | None = None
+    bounds: dict[Basis, Float[np.ndarray, "outputs"]] = {}
+    parts: dict[Basis, list[Thresholds]] = {}
     for certificate in certificates:
         if isinstance(certificate, VoteCertificate):
-            lower = observed.lower_bounds(rule, share)
-            parts.append(certificate.certificates(noise, levels, lower, group))
-    for certificate in certificates:
-        if isinstance(certificate, ScoreCertificate):
-            part, mean = _score_part(certificate, observed, noise, levels, group, share, rule, score_bound)
-            parts.append(part)
-            lower = mean if lower is None else lower
-    assert lower is not None
-    weights, eta = parts[0] if len(parts) == 1 else best_of(*parts)
+            if Basis.VOTES not in bounds:
+                bounds[Basis.VOTES] = observed.lower_bounds(rule, share)
+            part = certificate.certificates(noise, levels, bounds[Basis.VOTES], group)
+            parts.setdefault(Basis.VOTES, []).append(part)
+        else:
+            made = _score_part(certificate, observed, noise, levels, group, share, rule, score_bound)
+            bounds[Basis.SCORES] = made[1]
+            parts.setdefault(Basis.SCORES, []).append(made[0])
+    stacked = {basis: some[0] if len(some) == 1 else best_of(*some) for basis, some in parts.items()}
+    if len(stacked) > 1:
+        chosen = one_basis(stacked[Basis.VOTES], stacked[Basis.SCORES], group)
+        lower = np.where(chosen.scored, bounds[Basis.SCORES], bounds[Basis.VOTES])
+    else:
+        ((basis, thresholds),) = stacked.items()
+        chosen = OneBasis(thresholds, group, np.full(group.size, basis is Basis.SCORES))
+        lower = bounds[basis]
+    weights, eta = chosen.thresholds
     reached = eta if eta.ndim == 1 else eta.max(axis=0)
     candidate = observed.candidate if observed.candidate.dtype.kind == "i" else observed.candidate.astype(np.int64)
     prediction = np.where(reached > 0, candidate, ABSTAIN)
-    return CertifiedOutputs(BaseCertificates(weights, eta, group, prediction, simultaneous.discount), lower)
+    relies_on = np.where(reached > 0, chosen.scored.astype(np.int8), np.int8(Basis.NOTHING))
+    return CertifiedOutputs(
+        BaseCertificates(weights, eta, chosen.group, prediction, simultaneous.discount, relies_on), lower
+    )
 
 
 def _score_part(

@@ -113,7 +113,8 @@ class CertificateSection(Section):
     exact_gap: int = Field(default=0, ge=0)
     """Outputs by which the exact bound may fall short of the optimum."""
     base: list[BaseName] | None = Field(default=None, min_length=1)
-    """Base certificates, by default the one from votes that goes with the noise; votes and scores share alpha."""
+    """Base certificates, by default the one from votes that goes with the noise; votes and scores share alpha, and each
+    output relies on one of the two."""
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
     """Orders of renyi-votes."""
     exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)

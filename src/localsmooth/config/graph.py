@@ -139,7 +139,7 @@ class GraphCertificateSection(Section):
     exact_gap: int = Field(default=0, ge=0)
     """Nodes by which the exact bound may fall short of the optimum."""
     base: list[Literal["renyi-votes", "exact-votes", "sparse-scores"]] = Field(default=["renyi-votes"], min_length=1)
-    """Base certificates; votes and scores share alpha, and each node relies on the best for it."""
+    """Base certificates; votes and scores share alpha, and each node relies on one of the two."""
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
     """Orders of renyi-votes."""
     exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)

@@ -49,7 +49,8 @@ def node_certificates(
     alpha
         Probability with which any of the statistics may be wrong.
     certificates
-        One or more; votes and scores share α equally, and each node uses whichever certifies more. Scores by default.
+        One or more; votes and scores share α equally, and each node relies on one of the two, whichever certifies
+        more (`BaseCertificates.relies_on`). Scores by default.
     score_bound
         Bound on scores; empirical Bernstein by default.
     simultaneous
@@ -172,4 +173,5 @@ def certify_nodes(
         curve = solve(asked.problem, bound)
         counts.append(np.maximum(curve.certified - base.discount, 0))
         attacks = np.stack([asked.spread(answer.attack) for answer in curve])
-    return NodeCurve(counts[0], counts[1], base.prediction.size, int((labels >= 0).sum()), attacks)
+    # The correct nodes are some of all that are certified: their count holds for all of them, too.
+    return NodeCurve(np.maximum(*counts), counts[1], base.prediction.size, int((labels >= 0).sum()), attacks)

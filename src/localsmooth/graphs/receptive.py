@@ -6,7 +6,7 @@ same everywhere; combined with localized noise it also holds group by group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,9 +93,7 @@ def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_arr
     # Bits flip whole: one that breaks every output of a group need not weigh more. Groups are finer than they were.
     several = zip(local.reshape(-1, *local.shape[-2:]), base.eta.reshape(-1, outputs), strict=True)
     capped = np.stack([cap_weights(weights, eta, group) for weights, eta in several]).reshape(local.shape)
-    return LocalCertificates(
-        BaseCertificates(capped, base.eta, group, base.prediction, base.discount), Partition(atoms.astype(np.int32))
-    )
+    return LocalCertificates(replace(base, weights=capped, group=group), Partition(atoms.astype(np.int32)))
 
 
 def _distinct(

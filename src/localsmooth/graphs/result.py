@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Int
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, certified_radius
+from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, ScoreCertificate, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.certify import bounded_nodes
@@ -22,7 +22,7 @@ from localsmooth.graphs.store import SampledGraph
 from localsmooth.graphs.threat import attribute_caps, budget_grid
 from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
 from localsmooth.layout import Partition
-from localsmooth.pipeline.record import RunRecord
+from localsmooth.pipeline.record import ONE_BASIS, RunRecord
 from localsmooth.results import (
     ACCURACY,
     RATIO,
@@ -183,6 +183,10 @@ def _joint(
                 # What holds against more flips holds against fewer.
                 backwards = tables[name][t, b, ::-1, ::-1]
                 np.maximum.accumulate(np.maximum.accumulate(backwards, axis=0), axis=1, out=backwards)
+    if len(masks) > 1:
+        # Correct nodes are some of all that are certified: what is proven of them holds for the ratio, too.
+        for name in ("certified", "lower"):
+            np.maximum(tables[name][0], tables[name][1], out=tables[name][0])
     alone = tolerated if settings.baseline is not None else robust_alone(base, caps, additions, deletions)
     shown = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
     shown[..., sampled.nodes] = alone & masks[RATIO]
@@ -270,6 +274,7 @@ def _item(
         output_group=sampled.layout.outputs.labels.astype(np.int64),
         input_group=sampled.layout.inputs.labels.astype(np.int64),
         curves=curves,
+        relies_on=None if base.relies_on is None else spread(base.relies_on, Basis.NOTHING),
     )
 
 
@@ -291,7 +296,7 @@ def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, .
     ]
     kinds = [isinstance(certificate, ScoreCertificate) for certificate in settings.certificates]
     if len(set(kinds)) > 1:
-        sentences.append("Votes and scores share α; each node is smoothed as its certificate says.")
+        sentences.append(ONE_BASIS)
     if settings.baseline is not None:
         sentences[0] = (
             "Baseline SparseSmooth (Bojchevski et al. 2020): exact certificates from regions of constant likelihood "

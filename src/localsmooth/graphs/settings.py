@@ -28,7 +28,7 @@ class GraphSettings:
     additions, deletions
         Budgets ε⁺ and ε⁻; sorted, with 0. Each is certified alone, and so is every pair.
     certificates
-        Base certificates; all hold at once (votes and scores share α), and each node relies on the best for it.
+        Base certificates; votes and scores share α, and each node relies on one of the two.
     bounds
         Collective bounds by the names they get in the result, weakest first.
     simultaneous

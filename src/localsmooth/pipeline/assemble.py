@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from localsmooth.certificates import ScoreCertificate
 from localsmooth.noise import Noise
 from localsmooth.pipeline.item import SampledItem, certify_item
 from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.record import RunRecord
+from localsmooth.pipeline.record import ONE_BASIS, RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.results import Saving, build_dataset
+from localsmooth.results import Saving, build_dataset, consistent
 
 __all__ = ["assemble"]
 
@@ -56,7 +57,7 @@ def assemble(
         promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
     )
     certify = certify_item if method is None else method.certify
-    return build_dataset([certify(item, noise, settings) for item in items], run)
+    return build_dataset([consistent(certify(item, noise, settings)) for item in items], run)
 
 
 def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:
@@ -85,10 +86,8 @@ def _assumptions(
         )
     if settings.needs_scores:
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
-    if len(settings.certificates) > 1:
-        sentences.append(
-            "Votes and scores, where both are used, share α; each output is smoothed as its certificate says."
-        )
+    if method is None and len({isinstance(c, ScoreCertificate) for c in settings.certificates}) > 1:
+        sentences.append(ONE_BASIS)
     if settings.simultaneous.discount:
         sentences.append(
             f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many outputs are subtracted from "

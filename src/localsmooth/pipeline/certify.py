@@ -113,8 +113,9 @@ def certify(
     bounds
         Collective bounds by name, weakest first; naive, lp and envelope by default.
     certificates
-        Base certificates; by default the one from votes that goes with the noise. All hold at once (votes and scores
-        share α), and each output relies on the best for it.
+        Base certificates; by default the one from votes that goes with the noise. Where both votes and scores are
+        named they share α, and each output relies on one of the two (the variable `relies_on` says on which): its
+        promise is about the class with the most votes, or about the one with the largest mean score.
     simultaneous
         How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage.
     score_bound
@@ -360,7 +361,7 @@ def _output_votes(
         counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
     n = tally.n if tally.n_per_output is None else tally.n_per_output
     first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
-    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first)
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first, tally.n)
 
 
 def _units(model: Model) -> str:

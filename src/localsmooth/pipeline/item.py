@@ -108,10 +108,11 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         votes=item.votes.votes.reshape(shape),
         lower_probability=certified.lower.reshape(shape),
         eta=threshold.reshape(shape),
-        radius=certified_radius(base.weights, base.eta, group, noise.norm).reshape(shape),
+        radius=certified_radius(base.weights, base.eta, base.group, noise.norm).reshape(shape),
         output_group=item.layout.outputs.labels,
         input_group=item.layout.inputs.labels,
         curves=curves,
+        relies_on=None if base.relies_on is None else base.relies_on.reshape(shape),
         # A label map with channels of its own has no picture to be drawn over.
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
     )

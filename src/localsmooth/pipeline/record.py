@@ -22,7 +22,23 @@ from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import RunInfo, Saving
 from localsmooth.sampling import DirectoryStore, Store
 
-__all__ = ["RunRecord", "RunRecordError", "load_items", "load_record", "require_same_run", "save_items", "save_record"]
+__all__ = [
+    "ONE_BASIS",
+    "RunRecord",
+    "RunRecordError",
+    "load_items",
+    "load_record",
+    "require_same_run",
+    "save_items",
+    "save_record",
+]
+
+ONE_BASIS = (
+    "Votes and scores share α. Each output relies on one of them, as the variable relies_on says, and its promise is "
+    "about that classifier at every perturbed input: the class that the base classifier predicts most often, or the "
+    "class whose score has the largest mean."
+)
+"""What a result says where certificates from votes and from scores were made of the same samples."""
 
 _NAME = "certification.json"
 _VERSION = 1
@@ -283,6 +299,7 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                     _load_scores(record, store, index),
                     record.sequence,
                     _load_candidate_votes(record, store, index),
+                    record.n_bound,
                 ),
                 {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
             )

@@ -29,7 +29,7 @@ class CertificationSettings:
     budgets
         Perturbation sizes ε, in the units of the input; sorted, duplicates dropped.
     certificates
-        Base certificates; all hold at once (votes and scores share α), and each output relies on the best for it.
+        Base certificates; votes and scores share α, and each output relies on one of the two.
     bounds
         Collective bounds by the names they get in the result, weakest first.
     simultaneous

@@ -4,7 +4,7 @@ from localsmooth.results.build import build_dataset
 from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.files import load as load_result
 from localsmooth.results.files import save as save_result
-from localsmooth.results.item import CertifiedCurve, ItemResult
+from localsmooth.results.item import CertifiedCurve, ItemResult, consistent
 from localsmooth.results.joint import ADDITION, DELETION, JointResult, attach_joint, has_joint, kind_curve
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
 from localsmooth.results.run import RunInfo, Saving, run_info
@@ -29,6 +29,7 @@ __all__ = [
     "attach_joint",
     "axis_names",
     "build_dataset",
+    "consistent",
     "has_joint",
     "item_view",
     "kind_curve",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from localsmooth.certificates import Basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.item import ItemResult, check_item
 from localsmooth.results.names import (
@@ -25,6 +26,14 @@ from localsmooth.results.names import (
 from localsmooth.results.run import RunInfo, attributes
 
 __all__ = ["build_dataset"]
+
+
+_BASES = (
+    f"which smoothed classifier the promise about an output is about; {Basis.NOTHING:d}: none, it abstains; "
+    f"{Basis.VOTES:d}: votes, the class that the base classifier predicts most often under noise; "
+    f"{Basis.SCORES:d}: scores, the class whose score has the largest mean under noise; "
+    f"{Basis.LABEL_MAPS:d}: label maps, see the promise"
+)
 
 
 def build_dataset(items: Sequence[ItemResult], run: RunInfo) -> xr.Dataset:
@@ -98,6 +107,7 @@ def _output_variables(items: Sequence[ItemResult], run: RunInfo) -> dict[str, An
         "lower_probability": (dims, _padded([i.lower_probability for i in items], np.nan, np.float64)),
         "eta": (dims, _padded([i.eta for i in items], np.nan, np.float64)),
         "radius": (dims, _padded([i.radius for i in items], np.nan, np.float64), {"units": run.units}),
+        "relies_on": (dims, _padded([i.basis for i in items], Basis.NOTHING, np.int8), {"meaning": _BASES}),
         "output_partition": (dims, _padded([i.output_group for i in items], NO_GROUP, np.int32)),
     }
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.certificates import ABSTAIN
+from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.names import ACCURACY, RATIO
 from localsmooth.results.run import RunInfo
 
-__all__ = ["CertifiedCurve", "ItemResult", "check_item"]
+__all__ = ["CertifiedCurve", "ItemResult", "check_item", "consistent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,11 @@ class CertifiedCurve:
     upper: Float[np.ndarray, "budgets"]
     attack: Float[np.ndarray, "budgets input_groups"]
 
+    def at_least(self, part: CertifiedCurve) -> CertifiedCurve:
+        """Raise what is proven to what is proven of some of the targets."""
+        certified, lower = np.maximum(self.certified, part.certified), np.maximum(self.lower, part.lower)
+        return replace(self, certified=certified, lower=lower)
+
 
 @dataclass(frozen=True, eq=False)
 class ItemResult:
@@ -58,7 +63,8 @@ class ItemResult:
     votes
         How many of the N₂ samples voted for the candidate.
     lower_probability
-        Simultaneous lower confidence bound q on the candidate's probability.
+        Simultaneous lower confidence bound q on the candidate's probability, or on its mean score where the output
+        relies on scores.
     eta
         Threshold η of the base certificate.
     radius
@@ -71,6 +77,8 @@ class ItemResult:
         The collective bounds, by (target, bound), where a target is "ratio" or "accuracy".
     image
         The input, channels first; None where it is not to be kept.
+    relies_on
+        `Basis` of each output's certificate, NOTHING where it abstains; None where all rely on votes.
     """
 
     name: str
@@ -86,11 +94,18 @@ class ItemResult:
     input_group: Int[np.ndarray, "*space"]
     curves: Mapping[tuple[str, str], CertifiedCurve]
     image: Float[np.ndarray, "channels *space"] | None = None
+    relies_on: Int[np.ndarray, "*out"] | None = None
 
     @property
     def counted(self) -> Bool[np.ndarray, "*out"]:
         """Outputs that count: all that are not ignored."""
         return np.ones(self.prediction.shape, dtype=bool) if self.ignored is None else ~self.ignored
+
+    @property
+    def basis(self) -> Int[np.ndarray, "*out"]:
+        """`Basis` of each output's certificate."""
+        votes = np.where(self.prediction == ABSTAIN, Basis.NOTHING, Basis.VOTES)
+        return votes if self.relies_on is None else self.relies_on
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -103,6 +118,15 @@ class ItemResult:
         if target == RATIO:
             return alive
         return np.zeros_like(alive) if self.label is None else alive & (self.prediction == self.label)
+
+
+def consistent(item: ItemResult) -> ItemResult:
+    """Let no bound prove less of all outputs than of the correct ones among them, which prove it for all."""
+    curves = dict(item.curves)
+    for (target, bound), part in item.curves.items():
+        if target == ACCURACY:
+            curves[RATIO, bound] = curves[RATIO, bound].at_least(part)
+    return replace(item, curves=curves)
 
 
 class _Demand:
@@ -120,7 +144,17 @@ def check_item(item: ItemResult, run: RunInfo) -> None:
     """Refuse an item whose arrays do not fit together, are out of range or certify what cannot be certified."""
     classes, counted, demand = len(run.class_names), item.counted, _Demand(item.name)
     shape = item.prediction.shape
-    for name in ("label", "ignored", "candidate", "votes", "lower_probability", "eta", "radius", "output_group"):
+    for name in (
+        "label",
+        "ignored",
+        "candidate",
+        "votes",
+        "lower_probability",
+        "eta",
+        "radius",
+        "output_group",
+        "basis",
+    ):
         array = getattr(item, name)
         demand(array is None or array.shape == shape, name, "differs in shape from the prediction", "Use one shape")
     if item.image is not None:
@@ -146,6 +180,8 @@ def check_item(item: ItemResult, run: RunInfo) -> None:
     demand((item.eta >= 0).all(), "eta", "is negative or NaN", "Pass thresholds >= 0")
     demand((item.radius >= 0).all(), "radius", "is negative or NaN", "Pass radii >= 0")
     demand(((item.eta > 0) == ~abstains).all(), "eta", "is not 0 exactly where it abstains", "Abstain where eta is 0")
+    known = np.isin(item.basis, list(Basis)) & ((item.basis == Basis.NOTHING) == abstains)
+    demand(known.all(), "relies_on", "is no basis, or not NOTHING exactly where it abstains", "Pass values of Basis")
     demand((item.radius[abstains] == 0).all(), "radius", "is positive where it abstains", "Use 0 there")
     demand((item.output_group >= 0).all(), "output_group", "is negative", "Number the groups from 0")
     demand((item.input_group >= 0).all(), "input_group", "is negative", "Number the groups from 0")

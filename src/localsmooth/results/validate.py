@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from localsmooth.certificates import ABSTAIN
+from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.joint import ADDITION, DELETION, JOINT_VARIABLES, check_joint, has_joint
 from localsmooth.results.names import (
@@ -24,7 +24,7 @@ from localsmooth.results.names import (
     RATIO,
     axis_names,
 )
-from localsmooth.results.run import run_info
+from localsmooth.results.run import RunInfo, run_info
 
 __all__ = ["validate"]
 
@@ -51,6 +51,7 @@ def validate(dataset: xr.Dataset) -> xr.Dataset:
     saved = run.saving is None or len(run.saving.counted) == dataset.sizes["item"]
     _demand(saved, "saving", "does not have a number for each item")
     _check_predictions(dataset, len(run.class_names), run.n_bound)
+    _check_basis(dataset, run)
     _check_counts(dataset)
     if has_joint(dataset):
         check_joint(dataset)
@@ -69,7 +70,7 @@ def _check_structure(dataset: xr.Dataset) -> None:
     names = set(map(str, dataset.data_vars))
     for name in variables:
         _demand(name in names, name, "is missing")
-    unknown = sorted(names - set(variables) - {"image"})
+    unknown = sorted(names - set(variables) - {"image", "relies_on"})
     _demand(not unknown, "variables", f"{unknown} are not part of a result")
     _demand(
         set(map(str, dataset.coords))
@@ -100,6 +101,8 @@ def _check_structure(dataset: xr.Dataset) -> None:
         kinds |= {ADDITION: "i", DELETION: "i"}
     if "image" in names:
         dims["image"], kinds["image"] = ("item", "channel", *space), "f"
+    if "relies_on" in names:
+        dims["relies_on"], kinds["relies_on"] = outputs, "i"
     for name, expected in dims.items():
         array = dataset[name]
         _demand(array.dims == expected, name, f"has the dimensions {array.dims} instead of {expected}")
@@ -140,6 +143,17 @@ def _check_predictions(dataset: xr.Dataset, classes: int, n_bound: int) -> None:
     if "image" in dataset:
         image = np.moveaxis(dataset["image"].values, 1, 0)
         _demand(np.isfinite(image[:, groups != NO_GROUP]).all(), "image", "holds NaN or infinity")
+
+
+def _check_basis(dataset: xr.Dataset, run: RunInfo) -> None:
+    if "relies_on" in dataset:
+        basis, prediction = dataset["relies_on"].values, dataset["prediction"].values
+        _demand(np.isin(basis, list(Basis)).all(), "relies_on", "holds an unknown value")
+        _demand(((basis == Basis.NOTHING) == (prediction < 0)).all(), "relies_on", "does not fit the predictions")
+        return
+    # Results from before this was recorded are as good as ever, save where flips were certified from both.
+    both = all(any(kind in sentence for sentence in run.assumptions[:1]) for kind in ("-votes", "-scores"))
+    _demand(run.norm != "l0" or not both, "relies_on", "is missing, and votes and scores were once stacked unsoundly")
 
 
 def _check_counts(dataset: xr.Dataset) -> None:

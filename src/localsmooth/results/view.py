@@ -17,7 +17,7 @@ __all__ = ["ItemView", "item_view"]
 class ItemView:
     """Arrays of one item at its own size; the fields are those of `ItemResult`.
 
-    An unlabelled item has no label; `ignored` is always given.
+    An unlabelled item has no label; `ignored` is always given; results from before it was recorded have no `relies_on`.
     """
 
     name: str
@@ -32,6 +32,7 @@ class ItemView:
     output_group: Int[np.ndarray, "*out"]
     input_group: Int[np.ndarray, "*space"]
     image: Float[np.ndarray, "channels *space"] | None
+    relies_on: Int[np.ndarray, "*out"] | None
 
     @property
     def counted(self) -> Bool[np.ndarray, "*out"]:
@@ -62,6 +63,7 @@ def item_view(dataset: xr.Dataset, index: int) -> ItemView:
         output_group=array("output_partition", outputs),
         input_group=array("input_partition", inputs),
         image=array("image", (slice(None), *inputs)) if "image" in item else None,
+        relies_on=array("relies_on", outputs) if "relies_on" in item else None,
     )
 
 
