@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 
-from localsmooth.bounds import KFamilywise
-from localsmooth.certificates import RenyiVotes, SparseScores
+from localsmooth.bounds import Betting, KFamilywise
+from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.config.build_graph import (
@@ -38,8 +40,9 @@ from localsmooth.graphs import (
 from localsmooth.graphs.certification import chosen_nodes, require_classifier
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.record import RunRecordError
-from localsmooth.results import kind_curve, load
+from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.sampling import NoProgress, SamplingPlan
+from tests.collective.tired import OutOfTime
 
 
 def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
@@ -144,6 +147,48 @@ def test_bounds_are_ordered_and_plans_break_what_they_say(parts, run):
     spent = result["joint_attack"].isel(item=0).sum("input_group")
     assert (spent.isel(flip=0) <= spent["addition"]).all()
     assert (spent.isel(flip=1) <= spent["deletion"]).all()
+
+
+def test_the_ratio_is_at_least_the_accuracy(parts, run):
+    """A bound may get farther with the correct nodes alone; what it proves of them it proves of all."""
+    _, graph, _, nodes = parts
+    folder, result = run
+    correct = result["prediction"].values[0, nodes] == graph.labels[nodes]
+    assert correct.sum() < (result["prediction"].values[0, nodes] != ABSTAIN).sum()
+    tired = {"tired": OutOfTime(int(correct.sum()))}
+    again = recertify_graph(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=tired))
+    for table in ("joint_certified", "joint_lower", "certified", "lower"):
+        assert (again[table].sel(target=RATIO) >= again[table].sel(target=ACCURACY)).all()
+    naive = result["joint_certified"].sel(target=RATIO, bound="naive", drop=True)
+    assert (again["joint_certified"].sel(target=ACCURACY, bound="tired", drop=True) > naive).any()
+    base = node_certificates(sample_nodes(*parts[:3], PLAN), parts[2], nodes, alpha=0.1, certificates=(RenyiVotes(),))
+    threat = flip_threat(attribute_caps(graph, parts[2].inputs), additions=[0, 0], deletions=[1, 3])
+    curve = certify_nodes(base, graph.labels[nodes], threat, tired["tired"])
+    assert (curve.robust >= curve.correct).all()
+
+
+def test_nodes_rely_on_votes_or_on_scores(parts, run, tmp_path):
+    """Which of the two is stored, and the same for every way to the certificates."""
+    folder, votes = run
+    nodes = parts[3]
+    assert set(np.unique(votes["relies_on"]).tolist()) <= {Basis.NOTHING, Basis.VOTES}
+    kinds = {"certificates": (RenyiVotes((1.02, 1.05)), SparseScores()), "score_bound": Betting()}
+    both = GraphSettings(0.1, [0, 1], [0, 1, 3], **kinds)
+    result = recertify_graph(folder, both)
+    basis, prediction = result["relies_on"].values[0], result["prediction"].values[0]
+    assert {Basis.VOTES, Basis.SCORES} <= set(basis.tolist())
+    assert np.array_equal(basis == Basis.NOTHING, prediction < 0)
+    assert "relies_on" in " ".join(run_info(result).assumptions)
+    save(result, tmp_path / "both.nc")
+    assert np.array_equal(load(tmp_path / "both.nc")["relies_on"].values[0], basis)
+    tally = sample_nodes(*parts[:3], PLAN)
+    base = node_certificates(tally, parts[2], nodes, alpha=0.1, **kinds)
+    assert np.array_equal(base.relies_on, basis[nodes])
+    # Of one output group, too, and through certificates that know how far the network sees.
+    local = recertify_graph(folder, replace(both, strictly_local=True))
+    assert np.array_equal(local["relies_on"].values[0], basis)
+    assert (local["joint_certified"].sel(bound="envelope") >= result["joint_certified"].sel(bound="naive")).all()
+    assert (result["certified"].sel(budget=0, target=RATIO) == (prediction >= 0).sum()).all()
 
 
 def test_certifying_again_needs_neither_data_nor_model(run, tmp_path):

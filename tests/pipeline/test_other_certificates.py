@@ -10,6 +10,7 @@ import pytest
 from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein, FixedThresholdHolm, KFamilywise
 from localsmooth.certificates import (
     ABSTAIN,
+    Basis,
     BernoulliScores,
     GaussianScores,
     GaussianVotes,
@@ -23,7 +24,7 @@ from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips, Uniform
 from localsmooth.pipeline import certify, recertify
 from localsmooth.pipeline.threat import Flips, Kind, NormBall
-from localsmooth.results import RATIO
+from localsmooth.results import RATIO, load, run_info
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
 
 SHAPE = (4, 6)
@@ -86,6 +87,45 @@ def test_scores_votes_and_both_on_the_same_samples(tmp_path: Path) -> None:
     assert (first["eta"].values <= better * (1 + 1e-9)).all()
     with pytest.raises(InvalidInputError, match="rule for votes only"):
         recertify(tmp_path / "run", certificates=both, simultaneous=FixedThresholdHolm(0.9))
+
+
+def test_every_output_says_what_it_relies_on(tmp_path: Path) -> None:
+    """Votes are better where the model is sure and right, scores where it is lukewarm and steady."""
+    image = np.zeros((1, *SHAPE))
+    image[0, :2] = 1.0
+
+    def predict(batch: np.ndarray) -> np.ndarray:
+        share = batch[:, 0].mean(axis=2, keepdims=True)
+        positive = np.broadcast_to(share > 0.5, batch[:, 0].shape).astype(np.float64)
+        narrow = np.where(batch[:, 0] > 0.5, 0.95, 0.46)
+        positive[:, :, 3:] = np.where(image[0] > 0.5, narrow, 1 - narrow)[:, :, 3:]
+        return np.stack([1 - positive, positive], axis=1)
+
+    model = CallableModel(predict, name="mixed", bounds=(0, 1), classes=2, output=OutputKind.PROBABILITIES)
+    both = (RenyiVotes((1.5, 4.0)), BernoulliScores())
+    arguments = {"noise": Bernoulli(), "budgets": [0.0, 1.0, 2.0], "score_bound": Betting()}
+    result = run(model, image, GridLayout((2, 1), 0.1, 0.2), certificates=both, out=tmp_path / "run", **arguments)
+    basis, prediction = result["relies_on"].values, result["prediction"].values
+    assert {Basis.VOTES, Basis.SCORES} <= set(basis.ravel().tolist())
+    np.testing.assert_array_equal(basis == Basis.NOTHING, prediction == ABSTAIN)
+    assert "largest mean" in result["relies_on"].attrs["meaning"]
+    assert "relies_on" in " ".join(run_info(result).assumptions)
+    # Each output has the bound and the threshold of what it relies on, at half of α.
+    alone = {
+        Basis.VOTES: recertify(tmp_path / "run", alpha=0.025, certificates=both[:1]),
+        Basis.SCORES: recertify(tmp_path / "run", alpha=0.025, certificates=both[1:], score_bound=Betting()),
+    }
+    for kind, single in alone.items():
+        assert set(np.unique(single["relies_on"]).tolist()) <= {Basis.NOTHING, kind}
+        for name in ("eta", "lower_probability", "radius"):
+            np.testing.assert_allclose(
+                result[name].values[basis == kind], single[name].values[basis == kind], rtol=1e-9
+            )
+    # Nothing is spent, nothing falls, whatever the outputs of a group rely on.
+    zero = result["certified"].sel(budget=0.0, target=RATIO).values
+    assert (zero == (prediction != ABSTAIN).sum()).all()
+    assert recertify(tmp_path / "run", certificates=both, score_bound=Betting()).identical(result)
+    assert load(tmp_path / "run" / "result.nc")["relies_on"].identical(result["relies_on"])
 
 
 def test_scores_cannot_be_certified_from_votes(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from scipy.stats import norm
 
 from localsmooth.bounds import (
     Bonferroni,
+    CandidateVotes,
+    CandidateWeights,
     FixedThresholdHolm,
     KFamilywise,
     PaperHolm,
@@ -23,6 +25,7 @@ from localsmooth.bounds import (
     WeightedBonferroni,
     clopper_pearson_lower,
     clopper_pearson_upper,
+    sequential_lower_bounds,
 )
 from localsmooth.certificates import GaussianScores, GaussianVotes, RenyiVotes
 from localsmooth.certificates.combined import OutputVotes
@@ -33,9 +36,10 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Bernoulli, Gaussian
 from localsmooth.pipeline import CertificationSettings, StopWhenDecided, certify, recertify
+from localsmooth.pipeline.record import load_items, load_record
 from localsmooth.pipeline.stopping import Goal, with_goals
 from localsmooth.results import RATIO, load, run_info
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, StoppingRule, sample
+from localsmooth.sampling import DirectoryStore, NoProgress, SamplingOptions, SamplingPlan, StoppingRule, sample
 from tests.bounds.guarantee import assert_level_kept
 from tests.config.test_configuration import changed
 from tests.pipeline.models import threshold_model
@@ -252,6 +256,46 @@ def test_other_refusals() -> None:
     votes = np.array([3, 4])
     with pytest.raises(InvalidInputError, match="confidence sequence"):
         OutputVotes(votes, votes, np.array([5, 6]))
+    with pytest.raises(InvalidInputError, match="planned"):
+        OutputVotes(votes, votes, np.array([5, 6]), sequence=VoteConfidenceSequence())
+
+
+def test_weights_of_the_candidate_stage_do_not_follow_the_votes_that_are_bounded() -> None:
+    """Where a group stopped depends on its votes, and shares of alpha must not: they go by the plan."""
+    candidates = CandidateVotes(np.array([50, 49, 45, 30]), 50)
+    levels: list[np.ndarray] = []
+    for n in (np.full(4, 100), np.array([3000, 3000, 100, 200]), 3000):
+        observed = OutputVotes(
+            np.zeros(4, np.int64),
+            np.full(4, 90),
+            n,
+            sequence=VoteConfidenceSequence(),
+            candidate_votes=candidates,
+            planned=3000,
+        )
+        rule = observed.rule(CandidateWeights(), ALPHA)
+        assert isinstance(rule, WeightedBonferroni)
+        levels.append(rule.levels(4, ALPHA))
+    np.testing.assert_array_equal(levels[0], levels[1])
+    np.testing.assert_array_equal(levels[0], levels[2])
+    short = CandidateWeights().from_candidates(candidates, 100, ALPHA).levels(4, ALPHA)
+    assert not np.array_equal(levels[0], short)
+
+
+def test_an_early_stopped_run_is_weighted_by_its_plan(tmp_path: Path) -> None:
+    """Every group stops before the plan's end, in memory and on disk, and the weights are those of the plan."""
+    result = run(out=tmp_path)
+    items = load_items(load_record(tmp_path), DirectoryStore(tmp_path, read_only=True))
+    for index, item in enumerate(items):
+        votes = item.votes
+        assert np.max(votes.n) < PLAN.n_bound
+        assert votes.candidate_votes is not None
+        rule = CandidateWeights().from_candidates(votes.candidate_votes, PLAN.n_bound, ALPHA)
+        again = recertify(tmp_path, simultaneous=CandidateWeights())
+        assert votes.sequence is not None
+        by_hand = sequential_lower_bounds(votes.sequence, rule, votes.votes, votes.n, ALPHA).lower
+        np.testing.assert_array_equal(again["lower_probability"].values[index].ravel(), by_hand)
+    assert result.sizes["item"] == len(items)
 
 
 def test_outputs_between_a_half_and_the_target_are_decided_for_the_largest_budget_only() -> None:
