@@ -23,7 +23,7 @@ from localsmooth.baselines.centre import (
     quantile_share,
 )
 from localsmooth.baselines.centre_sampling import Ball
-from localsmooth.certificates import ABSTAIN
+from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
@@ -167,6 +167,8 @@ def test_a_whole_run_follows_the_definition() -> None:
     result = run()
     centre = result["candidate"].values[0]
     assert (np.diff(centre) <= 0).all()
+    # Nothing here is about the majority vote of an output.
+    assert (result["relies_on"] == Basis.LABEL_MAPS).all()
     passed = int(centre.sum())
     assert 4 <= passed <= 5
     # Votes and distances come from the same label maps: Σ distances = Σ disagreements.
@@ -241,6 +243,7 @@ def test_label_maps_serve_other_methods_and_budgets(tmp_path: Path) -> None:
     assert stricter["certified"].values[0, 0, 0, 0] <= first["certified"].values[0, 0, 0, 2]
     cohen = recertify(tmp_path / "run", method=Cohen())
     assert cohen["certified"].values[0, 0, 0, 0] > 0
+    assert set(np.unique(cohen["relies_on"]).tolist()) <= {Basis.NOTHING, Basis.VOTES}
     with pytest.raises(InvalidInputError, match="candidates"):
         recertify(tmp_path / "run", method=CentreSmoothing(candidates=4))
     run(out=tmp_path / "votes", method=None)

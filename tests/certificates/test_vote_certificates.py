@@ -16,6 +16,7 @@ from localsmooth.certificates import (
     Thresholds,
     UniformVotes,
     best_of,
+    one_basis,
     smallest_robust_probability,
 )
 from localsmooth.certificates.capping import cap_weights
@@ -197,6 +198,7 @@ def test_gaussian_votes_and_scores_share_their_weights() -> None:
     levels, q, group = np.array([[0.5, 1.0]]), np.array([0.9, 0.6]), np.array([0, 0])
     votes = GaussianVotes().certificates(Gaussian(), levels, q, group)
     scores = GaussianScores().certificates(Gaussian(), levels, q, np.array([1e-3, 1e-3]), q, group)
-    combined = best_of(votes, scores)
-    np.testing.assert_array_equal(combined.eta, np.maximum(votes.eta, scores.eta))
-    assert combined.weights.ndim == 2
+    combined = one_basis(votes, scores, group)
+    np.testing.assert_array_equal(combined.thresholds.eta, np.maximum(votes.eta, scores.eta))
+    np.testing.assert_array_equal(combined.group, group)
+    assert combined.thresholds.weights.ndim == 2

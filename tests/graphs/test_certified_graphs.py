@@ -13,7 +13,15 @@ from localsmooth.bounds import (
     FixedThresholdHolm,
     KFamilywise,
 )
-from localsmooth.certificates import ABSTAIN, BaseCertificates, ExactVotes, RenyiVotes, SparseScores
+from localsmooth.certificates import (
+    ABSTAIN,
+    BaseCertificates,
+    ExactVotes,
+    RenyiVotes,
+    SparseScores,
+    Thresholds,
+    one_basis,
+)
 from localsmooth.collective import AtMostGroups, Exact
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
@@ -86,6 +94,38 @@ def test_no_adversary_beats_the_certificate(kind):
         assert (counts[-1] <= worst).all()
         certified += int(counts[-1][1:].sum())
     # The promise is worth something: nodes are certified at positive budgets.
+    assert certified > 5
+
+
+@pytest.mark.parametrize("order", [1.05, 2.0])
+def test_no_adversary_beats_votes_and_scores_together(order):
+    """Each node keeps its class under the rule that it relies on, at every matrix within the budgets."""
+    generator = np.random.default_rng(1)
+    relied, certified = set(), 0
+    for seed in range(4):
+        graph = random_graph(generator, 5, 2)
+        low, high = np.sort(generator.uniform(0.05, 0.5, 2)), np.sort(generator.uniform(0.05, 0.7, 2))
+        layout = cluster_layout(CLUSTERS, graph.adjacency, addition=tuple(low), deletion=tuple(high))
+        exact = ExactSmoothing(graph, sharp_gcn(2, 2, seed), layout)
+        (classes, votes), (_, scores) = (
+            _certificates(exact, layout, kind) for kind in (RenyiVotes((order, 4.0)), SparseScores())
+        )
+        chosen = one_basis(Thresholds(votes.weights, votes.eta), Thresholds(scores.weights, scores.eta), votes.group)
+        promised = (np.atleast_2d(chosen.thresholds.eta) > 0).any(axis=0)
+        relied |= set(chosen.scored[promised].tolist())
+        base = BaseCertificates(*chosen.thresholds, chosen.group, np.where(promised, classes, ABSTAIN))
+        survivors = {}
+        for matrix in exact.within(2, 2):
+            by_votes, by_scores = exact.kept(int(matrix), classes)
+            survivors[int(matrix)] = int((np.where(chosen.scored, by_scores, by_votes) & promised).sum())
+        worst = [min(survivors[int(m)] for m in exact.within(a, d)) for a, d in zip(ADDITIONS, DELETIONS, strict=True)]
+        threat = flip_threat(attribute_caps(graph, layout.inputs), additions=ADDITIONS, deletions=DELETIONS)
+        counts = [certify_nodes(base, classes, threat, bound).robust for bound in BOUNDS.values()]
+        assert (np.diff(counts, axis=0) >= 0).all()
+        assert (counts[-1] <= worst).all()
+        assert counts[0][0] == promised.sum()
+        certified += int(counts[-1][1:].sum())
+    assert relied == {False, True}
     assert certified > 5
 
 

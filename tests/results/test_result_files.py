@@ -9,7 +9,7 @@ import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localsmooth.certificates import ABSTAIN
+from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.results import (
     NO_GROUP,
@@ -198,6 +198,43 @@ def test_shapes_that_differ_are_refused():
     for name in ("label", "votes", "radius", "image"):
         with pytest.raises((InvalidInputError, TypeError)):  # the shape checker of the tests may speak first
             build_dataset([dataclasses.replace(item, **{name: getattr(item, name)[..., :-1]})], run_info())
+
+
+def test_what_an_output_relies_on_is_kept_and_checked(tmp_path: Path):
+    item = default_item()
+    alive = item.prediction != ABSTAIN
+    basis = np.where(alive, np.where(item.output_group % 2 == 0, Basis.VOTES, Basis.SCORES), Basis.NOTHING)
+    dataset = build_dataset([dataclasses.replace(item, relies_on=basis)], run_info())
+    save(dataset, tmp_path / "r.nc")
+    np.testing.assert_array_equal(item_view(load(tmp_path / "r.nc"), 0).relies_on, basis)
+    assert "largest mean" in dataset["relies_on"].attrs["meaning"]
+    plain = build_dataset([item], run_info())["relies_on"].values[0]
+    np.testing.assert_array_equal(plain, np.where(alive, Basis.VOTES, Basis.NOTHING))
+    where = tuple(np.argwhere(alive)[0])
+    for value in (Basis.NOTHING, 7):
+        broken = changed(dataclasses.replace(item, relies_on=basis), "relies_on", where, value)
+        with pytest.raises(InvalidInputError, match="relies_on"):
+            build_dataset([broken], run_info())
+        with pytest.raises(InvalidInputError, match="relies_on"):
+            validate(dataset.assign(relies_on=(dataset["relies_on"].dims, broken.relies_on[None].astype(np.int8))))
+
+
+def test_older_results_are_read_save_where_votes_and_scores_were_stacked():
+    """Before an output relied on one of the two, flips were certified from both in a way that does not hold."""
+    base = "Base certificates: {}; bounds joined over all outputs by bonferroni."
+    for norm, names, sound in (
+        ("l0", "exact-votes and sparse-scores", False),
+        ("l0", "exact-votes and renyi-votes", True),
+        ("l0", "sparse-scores", True),
+        ("l2", "gaussian-votes and gaussian-scores", True),
+    ):
+        run = run_info(norm=norm, threat="", assumptions=(base.format(names), "Scores bounded by betting."))
+        older = build_dataset([default_item()], run).drop_vars("relies_on")
+        if sound:
+            assert item_view(validate(older), 0).relies_on is None
+        else:
+            with pytest.raises(InvalidInputError, match=r"relies_on.*certify again"):
+                validate(older)
 
 
 def test_radius_and_threshold_are_0_exactly_at_abstention():

@@ -93,7 +93,8 @@ def test_scores_keep_their_promises(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[6]], ids=["bernoulli", "sparse"])
-def test_the_best_of_votes_and_scores_keeps_its_promises(case: Case) -> None:
+def test_certificates_about_one_number_may_be_stacked(case: Case) -> None:
+    """Scores as the chances of random votes: both certificates are about one classifier (see test_one_basis)."""
     noise, levels, space = case
     scores_certificate = BernoulliScores() if isinstance(noise, Bernoulli) else SparseScores()
 
