@@ -127,7 +127,7 @@ class SparseSmooth(ItemMethod):
 
 
 def needed_by_size(frontier: FlipFrontier, constraints: Constraints) -> Float[np.ndarray, "sizes"]:
-    """What the lower bound of an output must exceed to tolerate every mix of at most s flips, for s = 0, 1, …
+    """What an output's lower bound must exceed for it to tolerate every mix of at most s flips, for each s from 0.
 
     The sizes end with the largest budget, or with the number of bits that the threat leaves to be flipped: of larger
     sizes the frontier holds some mixes only. How many of them an output exceeds is the first size that it is not shown
@@ -144,7 +144,7 @@ def needed_by_size(frontier: FlipFrontier, constraints: Constraints) -> Float[np
 
 
 def worst_of_size(smallest: Float[np.ndarray, "additions deletions"]) -> Float[np.ndarray, "sizes"]:
-    """Return the largest threshold over the mixes of at most s flips that the array holds, for s = 0, 1, …"""
+    """Return the largest threshold over the mixes of at most s flips that the array holds, for each s from 0."""
     size = np.add.outer(np.arange(smallest.shape[0]), np.arange(smallest.shape[1]))
     worst = np.zeros(int(size[-1, -1]) + 1)
     np.maximum.at(worst, size.ravel(), smallest.ravel())
