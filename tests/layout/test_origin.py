@@ -52,6 +52,8 @@ def test_marks_survive_what_is_done_to_an_array() -> None:
         assert origins_of(plain, array) == {"a", "b"}
     np.testing.assert_array_equal(marked, plain)
     assert not origins_of(plain)
+    assert type(marked.max()) is type(plain.max())
+    assert type(marked.sum()) is type(plain.sum())
 
 
 @pytest.mark.parametrize("part", ["outputs", "inputs", "levels", "origins"])

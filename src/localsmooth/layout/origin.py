@@ -7,9 +7,10 @@ from what is perturbed would change with it, and the certificate would speak of 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
-from jaxtyping import Num
+from jaxtyping import Num, Shaped
 
 __all__ = ["Derived", "derived", "item_digest", "origins_of"]
 
@@ -23,8 +24,13 @@ class Derived(np.ndarray):
         """Take over what the parent remembers."""
         self.origins = getattr(parent, "origins", frozenset())
 
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
+        """Leave single numbers, such as the largest of all, plain."""
+        del context, return_scalar
+        return derived(array, *self.origins) if array.ndim else array[()]
 
-def derived(array: Num[np.ndarray, "..."], *origins: str) -> Num[np.ndarray, "..."]:
+
+def derived(array: Shaped[np.ndarray, "..."], *origins: str) -> Shaped[np.ndarray, "..."]:
     """Mark an array as computed from some data; what it remembers already is kept.
 
     Parameters
