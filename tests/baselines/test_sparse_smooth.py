@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localsmooth.baselines import SparseSmooth
+from localsmooth.baselines import ReceptiveFields, SparseSmooth
 from localsmooth.baselines.regions import region_law
 from localsmooth.baselines.sparse_smooth import worst_of_size
 from localsmooth.certificates import ExactVotes
-from localsmooth.layout import GridLayout
+from localsmooth.layout import GridLayout, Layout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips
 from localsmooth.pipeline import Flips, Kind, certify, recertify
@@ -80,3 +80,42 @@ def test_flips_that_are_not_told_apart() -> None:
 def test_worst_of_size_by_hand() -> None:
     smallest = np.array([[0.5, 0.7, np.inf], [0.6, 0.8, np.inf]])
     np.testing.assert_array_equal(worst_of_size(smallest), [0.5, 0.7, np.inf, np.inf])
+
+
+def either_of_two(batch: np.ndarray) -> np.ndarray:
+    """Label 0 where the first two bits are 0: it takes two additions, and no number of deletions."""
+    return (batch[:, 0, :2] > 0.5).any(axis=1, keepdims=True).astype(np.int64)
+
+
+@pytest.mark.parametrize("method", [SparseSmooth(), ReceptiveFields(fields=np.ones((1, 12), bool))])
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("largest", [0.0, 1.0, 2.5, 7.0, 40.0])
+def test_no_radius_goes_beyond_what_was_explored(
+    method: SparseSmooth | ReceptiveFields, kind: Kind, largest: float
+) -> None:
+    """Sizes above the largest budget have mixes that nobody looked at: two additions where one of each kind is fine."""
+    plus, minus = 0.01, 0.6
+    model = CallableModel(either_of_two, name="two", bounds=(0, 1), classes=2, output=OutputKind.LABELS)
+    image = np.repeat(np.array([0, 1], np.float32), 6)[None]
+    result = certify(
+        model,
+        [image],
+        layout=Layout(Partition(np.zeros(1, np.int32)), Partition(np.zeros(12, np.int32)), np.array([[[plus, minus]]])),
+        noise=SparseFlips(),
+        plan=SamplingPlan(100, 20_000, seed=1, chunk_size=5_000),
+        alpha=0.01,
+        budgets=sorted({0.0, largest}),
+        threat=Flips(kind),
+        method=method,
+        options=SamplingOptions(batch_size=5_000),
+        progress=NoProgress(),
+    )
+    (q,), (radius,) = (result[name].values[0] for name in ("lower_probability", "radius"))
+    zeros, ones = (0 if kind is Kind.DELETIONS else 6), (0 if kind is Kind.ADDITIONS else 6)
+    tolerated = {(a, d) for a in range(zeros + 1) for d in range(ones + 1) if a + d < radius}
+    assert all(q > region_law(plus, minus, a, d).smallest_robust_probability() for a, d in tolerated)
+    # Two additions do change the smoothed label, to 1 with probability 1 - .6².
+    assert (2, 0) not in tolerated
+    assert 1 <= radius <= 1 + min(largest, zeros + ones)
+    if kind is Kind.DELETIONS:
+        assert radius == 1 + min(np.floor(largest), ones)

@@ -1,3 +1,5 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
@@ -9,20 +11,27 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
     EdgeIndexClassifier,
     EdgeProblem,
+    affinity_ranks,
     certify_nodes,
     cluster_pair_layout,
     edge_bits,
     flip_threat,
+    graph_from_arrays,
     isotropic_pair_layout,
     node_counters,
     pair_caps,
     random_stream,
     sample_edges,
+    spectral_clusters,
 )
 from localsmooth.noise import SparseFlips, drawable_probabilities
 from localsmooth.sampling import SamplingPlan
 
 from .exact import sharp_gcn
+
+CLUSTERS = np.array([0, 0, 1, 1, 2])
+# From cluster 0 its neighbour comes first, from the others cluster 0: known before any edge is.
+RANKS = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0]])
 
 
 def _labels(graph, network) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +55,7 @@ def _law(sets: np.ndarray, clean: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def test_edges_are_symmetric_and_flip_with_their_probability(tiny):
-    layout = cluster_pair_layout(tiny, np.array([0, 0, 1, 1, 2]), addition=(0.1, 0.3), deletion=(0.2, 0.6))
+    layout = cluster_pair_layout(CLUSTERS, RANKS, addition=(0.1, 0.3), deletion=(0.2, 0.6))
     problem = EdgeProblem(EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2), tiny, layout, node_counters())
     sampler, stream, count = problem.prepare(1), random_stream(0, (1,)), 4000
     clean = edge_bits(tiny)
@@ -62,9 +71,9 @@ def test_edges_are_symmetric_and_flip_with_their_probability(tiny):
     assert stats.chi2.sf((scores**2).sum(), scores.size) > 1e-3
 
 
-def test_pairs_are_near_where_their_nearer_end_is(tiny):
-    clusters = np.array([0, 0, 1, 1, 2])
-    layout = cluster_pair_layout(tiny, clusters, addition=(0.1, 0.3), deletion=(0.2, 0.6))
+def test_pairs_are_near_where_their_nearer_end_is():
+    clusters = CLUSTERS
+    layout = cluster_pair_layout(clusters, RANKS, addition=(0.1, 0.3), deletion=(0.2, 0.6))
     rows, columns = np.triu_indices(5, 1)
     levels = layout.level_map(0)
     touching = (clusters[rows] == 0) | (clusters[columns] == 0)
@@ -74,7 +83,7 @@ def test_pairs_are_near_where_their_nearer_end_is(tiny):
 
 def test_sampled_votes_are_exact_and_no_adversary_beats_the_certificate(tiny):
     network = sharp_gcn(2, 2, 4)
-    layout = cluster_pair_layout(tiny, np.array([0, 0, 1, 1, 2]), addition=(0.05, 0.3), deletion=(0.1, 0.5))
+    layout = cluster_pair_layout(CLUSTERS, RANKS, addition=(0.05, 0.3), deletion=(0.1, 0.5))
     labels, sets = _labels(tiny, network)
     clean = edge_bits(tiny)
     groups = layout.outputs.labels
@@ -109,3 +118,80 @@ def test_layouts_of_other_graphs_are_refused(tiny):
     classifier = EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2)
     with pytest.raises(InvalidInputError, match="pairs"):
         EdgeProblem(classifier, tiny, isotropic_pair_layout(4, addition=0.1, deletion=0.1), node_counters())
+
+
+LEVELS = {"addition": (0.1, 0.3), "deletion": (0.2, 0.6)}
+
+
+def test_levels_that_follow_from_the_certified_edges_are_refused(tiny):
+    """However the layout was reached from the edges; those of another graph are as good as any fixed levels."""
+    classifier = EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2)
+    reference = graph_from_arrays(tiny.adjacency.toarray()[::-1, ::-1], tiny.attributes, tiny.labels)
+    cut = spectral_clusters(tiny, 2)
+    fixed = np.array([[0, 1], [1, 0]])
+    own = {
+        "ranks": cluster_pair_layout(CLUSTERS, affinity_ranks(tiny.adjacency, CLUSTERS), **LEVELS),
+        "ranks, copied": cluster_pair_layout(CLUSTERS, affinity_ranks(tiny.adjacency, CLUSTERS).copy(), **LEVELS),
+        "clusters": cluster_pair_layout(cut, fixed, **LEVELS),
+        "clusters of another type": cluster_pair_layout(cut.astype(np.int32), fixed, **LEVELS),
+        "clusters, ranks elsewhere": cluster_pair_layout(cut, affinity_ranks(reference.adjacency, cut), **LEVELS),
+    }
+    for layout in own.values():
+        with pytest.raises(InvalidInputError, match="computed from the set of edges"):
+            EdgeProblem(classifier, tiny, layout, node_counters())
+    # At another graph it is as fixed as any.
+    EdgeProblem(classifier, reference, own["ranks"], node_counters())
+    elsewhere = affinity_ranks(reference.adjacency, spectral_clusters(reference, 2))
+    for clusters, ranks in ((CLUSTERS, RANKS), (spectral_clusters(reference, 2), elsewhere), (np.array(cut), fixed)):
+        EdgeProblem(classifier, tiny, cluster_pair_layout(clusters, ranks, **LEVELS), node_counters())
+
+
+@pytest.mark.parametrize("ranks", [RANKS[:2, :2], RANKS + 1, RANKS - 1])
+def test_ranks_that_do_not_fit_the_clusters_are_refused(ranks):
+    with pytest.raises(InvalidInputError, match="ranks"):
+        cluster_pair_layout(CLUSTERS, ranks, **LEVELS)
+
+
+class _OnePair(torch.nn.Module):
+    """Every node has class 0 unless nodes 2 and 3 are joined."""
+
+    def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        copies, (source, target) = len(attributes) // 6, edges
+        joined = torch.zeros(copies, dtype=torch.bool)
+        joined[source[(source % 6 == 2) & (target % 6 == 3)] // 6] = True
+        return torch.stack([~joined, joined], 1).float().mul(4).repeat_interleave(6, 0)
+
+
+def test_the_smoothed_classifier_is_the_same_at_every_graph():
+    """One added edge used to swap two ranks, and the class of a node that was certified against five additions."""
+    clusters = np.array([0, 0, 1, 1, 2, 2])
+    classifier, levels = EdgeIndexClassifier(_OnePair().eval(), 2), {"addition": (0.08, 0.60), "deletion": (0.9, 0.42)}
+
+    def graph(*extra: tuple[int, int]):
+        edges = np.array([(0, 1), (0, 2), (0, 4), *extra]).T
+        return graph_from_arrays(edges, np.ones((6, 2), int), np.zeros(6, int), class_names=("a", "b"))
+
+    clean, place = graph(), int(np.flatnonzero((np.stack(np.triu_indices(6, 1)) == [[2], [3]]).all(0))[0])
+    for derived in (clean, graph((1, 5))):
+        ranks = affinity_ranks(derived.adjacency, clusters)
+        layout = cluster_pair_layout(clusters, ranks, **levels)
+        if derived is clean:
+            with pytest.raises(InvalidInputError, match="edges"):
+                sample_edges(classifier, clean, layout, SamplingPlan(10, 10))
+            continue
+        tally = sample_edges(classifier, clean, layout, SamplingPlan(100, 5000, seed=3, chunk_size=1000))
+        q = tally.votes[:1] / tally.n - 0.03  # five standard errors
+        found = RenyiVotes().certificates(SparseFlips(), layout.levels, q, np.zeros(1, np.int64))
+        base = BaseCertificates(found.weights, found.eta, np.zeros(1, np.int64), tally.candidate[:1].astype(np.int64))
+        caps = pair_caps(edge_bits(clean), layout.inputs)
+        level = drawable_probabilities(layout.level_map(0))[place]
+        for additions in (0, 1, 2):
+            threat = flip_threat(caps, additions=additions, deletions=0)
+            certified = int(certify_nodes(base, np.zeros(1, int), threat, Exact()).robust[0])
+            assert certified or additions
+            # Only the pair (2, 3) matters to the model, so that the exact law at every perturbed graph is its level.
+            for added in combinations([(2, 3), (1, 5), (1, 3)], additions):
+                bit = edge_bits(graph(*added))[place]
+                joined = 1 - level[1] if bit else level[0]
+                kept = (joined > 0.5) == bool(tally.candidate[0])
+                assert certified <= kept

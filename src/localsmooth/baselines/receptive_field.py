@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.baselines.fields import SeenAtoms, atoms_of, window_fields
 from localsmooth.baselines.isotropic import item_result, require_isotropic, require_one_ball
 from localsmooth.baselines.shared_budget import Attack, BudgetSets, most_attacked
-from localsmooth.baselines.sparse_smooth import flip_probabilities, frontier_under, worst_of_size
+from localsmooth.baselines.sparse_smooth import flip_probabilities, frontier_under, needed_by_size
 from localsmooth.certificates import ABSTAIN, certified_radius
 from localsmooth.collective.threat import Constraints
 from localsmooth.errors import InvalidInputError
@@ -116,12 +116,11 @@ class ReceptiveFields(ItemMethod):
         atoms: SeenAtoms,
         constraints: Constraints,
     ) -> tuple[BudgetSets, Float[np.ndarray, "outputs"]]:
-        """Corners of the exact sets, and the first number of flips within the field that is not tolerated."""
+        """Corners of the exact sets, and the first number of flips that is not shown to be tolerated."""
         kinds = len(noise.kinds)
         addition, deletion = flip_probabilities(noise, layout)
         frontier = frontier_under(addition, deletion, float(lower.max()), constraints, kinds, self.horizon)
-        needed = np.maximum(worst_of_size(frontier.smallest), 0.5)
-        radius = (lower[:, None] > needed[None]).sum(axis=1).astype(np.float64)
+        radius = (lower[:, None] > needed_by_size(frontier, constraints)[None]).sum(axis=1).astype(np.float64)
         known: dict[float, Float[np.ndarray, "corners kinds"]] = {}
         owner: list[np.ndarray] = []
         corner: list[np.ndarray] = [np.zeros((0, kinds))]

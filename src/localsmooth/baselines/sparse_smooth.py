@@ -21,7 +21,7 @@ from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ItemResult
 
-__all__ = ["SparseSmooth", "flip_probabilities", "frontier_under"]
+__all__ = ["SparseSmooth", "flip_probabilities", "frontier_under", "needed_by_size"]
 
 
 def flip_probabilities(noise: Noise, layout: Layout) -> tuple[float, float]:
@@ -100,9 +100,7 @@ class SparseSmooth(ItemMethod):
         lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
         addition, deletion = flip_probabilities(noise, item.layout)
         frontier = frontier_under(addition, deletion, float(lower.max()), constraints, kinds, self.horizon)
-        # A majority is needed even where nothing is flipped.
-        needed = np.maximum(worst_of_size(frontier.smallest), 0.5)
-        # The first number of flips that is not tolerated.
+        needed = needed_by_size(frontier, constraints)
         radius = (lower[:, None] > needed[None]).sum(axis=1).astype(np.float64)
         prediction = np.where(radius > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
         sizes = np.minimum(np.floor(constraints.budgets[:, 0]), needed.size - 1).astype(np.int64)
@@ -124,12 +122,29 @@ class SparseSmooth(ItemMethod):
             "Baseline SparseSmooth (Bojchevski et al. 2020): isotropic flips, exact certificates from regions of "
             f"constant likelihood ratio; bounds joined over all outputs by {settings.simultaneous.name}. Counted are "
             "the outputs that tolerate every mix of flips within the budget. η and radius are the first number of "
-            "flips that is not tolerated.",
+            "flips that is not shown to be tolerated; more than the largest budget are not looked at.",
         )
 
 
+def needed_by_size(frontier: FlipFrontier, constraints: Constraints) -> Float[np.ndarray, "sizes"]:
+    """What an output's lower bound must exceed for it to tolerate every mix of at most s flips, for each s from 0.
+
+    The sizes end with the largest budget, or with the number of bits that the threat leaves to be flipped: of larger
+    sizes the frontier holds some mixes only. How many of them an output exceeds is the first size that it is not shown
+    to tolerate, its radius.
+
+    Parameters
+    ----------
+    frontier, constraints
+        From `frontier_under`, and what went into it.
+    """
+    most = math.floor(min(float(constraints.budgets.max()), float(constraints.caps.sum())))
+    # A majority is needed even where nothing is flipped.
+    return np.maximum(worst_of_size(frontier.smallest)[: most + 1], 0.5)
+
+
 def worst_of_size(smallest: Float[np.ndarray, "additions deletions"]) -> Float[np.ndarray, "sizes"]:
-    """Return the largest threshold over all mixes of at most s flips, for s = 0, 1, … up to all that can be made."""
+    """Return the largest threshold over the mixes of at most s flips that the array holds, for each s from 0."""
     size = np.add.outer(np.arange(smallest.shape[0]), np.arange(smallest.shape[1]))
     worst = np.zeros(int(size[-1, -1]) + 1)
     np.maximum.at(worst, size.ravel(), smallest.ravel())

@@ -1,9 +1,10 @@
 """Streaming tallies of scores in [0, 1], and what a bound on them provides.
 
 Scores are rounded **down** to a fixed grid before they are tallied, and the rounded score is what is certified: it is a
-function of the noisy input like any other, with values in [0, 1], and it never exceeds the model's score. Where its
-mean exceeds 1/2 under an attack, so does the mean of the model's score. No rounding error is left to account for, the
-tallies are exact integers, and adding them up in any order or grouping gives the same tally.
+function of the noisy input like any other, with values in [0, 1]. Scores of all classes, normalised and rounded down,
+sum to at most 1 (the counters of `localsmooth.sampling` see to that), so that a class whose rounded score has a mean
+above 1/2 under an attack is the class with the largest one. No rounding error is left to account for, the tallies are
+exact integers, and adding them up in any order or grouping gives the same tally.
 """
 
 from __future__ import annotations

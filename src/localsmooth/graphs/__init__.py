@@ -9,7 +9,14 @@ from localsmooth.graphs.digits import digit_graph
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.edges import EdgeProblem, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
 from localsmooth.graphs.fast import NetworkClassifier, receptive_nodes
-from localsmooth.graphs.graph import UNLABELED, AttributedGraph, graph_from_arrays, graph_from_pyg, largest_component
+from localsmooth.graphs.graph import (
+    UNLABELED,
+    AttributedGraph,
+    edges_digest,
+    graph_from_arrays,
+    graph_from_pyg,
+    largest_component,
+)
 from localsmooth.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
 from localsmooth.graphs.npz import load_npz, save_npz
@@ -57,6 +64,7 @@ __all__ = [
     "cluster_pair_layout",
     "digit_graph",
     "edge_bits",
+    "edges_digest",
     "flip_threat",
     "graph_from_arrays",
     "graph_from_pyg",

@@ -28,7 +28,13 @@ from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.store import GRAPH_ADDITIONS, GRAPH_RUN, SampledGraph, is_graph_run, load_graph, save_graph
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
-from localsmooth.pipeline.record import RunRecord, load_record, require_same_run, save_record
+from localsmooth.pipeline.record import (
+    RunRecord,
+    load_record,
+    require_normalised_scores,
+    require_same_run,
+    save_record,
+)
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import save
 from localsmooth.sampling import DirectoryStore, MemoryStore, SamplingPlan, SamplingProgress, Store
@@ -167,6 +173,8 @@ def recertify_graph(run: str | os.PathLike[str], settings: GraphSettings) -> xr.
         raise InvalidInputError("run", f"{folder} is not a run on a graph", "Use localsmooth.recertify")
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
+    if any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
+        require_normalised_scores(store)
     return graph_result(load_graph(record, store), settings, record)
 
 

@@ -1,7 +1,8 @@
 """Clusters of nodes, and which clusters lie near which.
 
 Source: Schuchardt et al. 2023, node classification experiments: METIS clusters, ranked by the number of edges to
-the output's own cluster.
+the output's own cluster. Clusters and ranks remember the edges that they were computed from
+(`localsmooth.layout.derived`): where edges are what the adversary changes, they must come from another graph.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.graph import AttributedGraph, edges_digest
+from localsmooth.layout import derived, origins_of
 
 __all__ = ["Clustering", "affinity_ranks", "metis_clusters", "spectral_clusters"]
 
@@ -47,7 +49,7 @@ def metis_clusters(graph: AttributedGraph, count: int, seed: int = 0) -> Int[np.
         pymetis.CSRAdjacency(adjacency.indptr.tolist(), adjacency.indices.tolist()),
         options=pymetis.Options(seed=seed),
     )
-    return _checked(np.asarray(membership).astype(np.int64), count, "METIS")
+    return _checked(graph, np.asarray(membership).astype(np.int64), count, "METIS")
 
 
 def spectral_clusters(graph: AttributedGraph, count: int, seed: int = 0) -> Int[np.ndarray, "nodes"]:
@@ -63,7 +65,7 @@ def spectral_clusters(graph: AttributedGraph, count: int, seed: int = 0) -> Int[
     affinity = sp.csr_matrix(graph.adjacency.astype(np.float64))
     affinity.indices = affinity.indices.astype(np.int32)
     affinity.indptr = affinity.indptr.astype(np.int32)
-    return _checked(clustering.fit_predict(affinity).astype(np.int64), count, "spectral clustering")
+    return _checked(graph, clustering.fit_predict(affinity).astype(np.int64), count, "spectral clustering")
 
 
 def affinity_ranks(adjacency: sp.csr_array, clusters: Int[np.ndarray, "nodes"]) -> Int[np.ndarray, "clusters clusters"]:
@@ -83,6 +85,8 @@ def affinity_ranks(adjacency: sp.csr_array, clusters: Int[np.ndarray, "nodes"]) 
         has rank 0, ties go to the smaller number. Each row is a permutation: a cluster's *rank*, and not the
         cluster found *at* a rank, so that it can be used as an index into a list of levels.
     """
+    origins = origins_of(clusters) | {edges_digest(adjacency)}
+    clusters = np.asarray(clusters)
     count = int(clusters.max()) + 1
     member = sp.csr_array((np.ones(clusters.size), (np.arange(clusters.size), clusters)), shape=(clusters.size, count))
     edges = (member.T @ adjacency.astype(np.float64) @ member).toarray()
@@ -90,7 +94,7 @@ def affinity_ranks(adjacency: sp.csr_array, clusters: Int[np.ndarray, "nodes"]) 
     order = np.argsort(-edges, axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.arange(count)[None, :], axis=1)
-    return ranks
+    return derived(ranks, *origins)
 
 
 def _check_count(graph: AttributedGraph, count: int) -> None:
@@ -98,7 +102,9 @@ def _check_count(graph: AttributedGraph, count: int) -> None:
         raise InvalidInputError("count", f"{count} clusters of {graph.nodes} nodes", "Use between 1 and the nodes")
 
 
-def _checked(clusters: Int[np.ndarray, "nodes"], count: int, method: str) -> Int[np.ndarray, "nodes"]:
+def _checked(
+    graph: AttributedGraph, clusters: Int[np.ndarray, "nodes"], count: int, method: str
+) -> Int[np.ndarray, "nodes"]:
     if np.unique(clusters).size != count:
         raise InvalidInputError("count", f"{method} left a cluster empty", "Ask for fewer clusters")
-    return clusters
+    return derived(clusters, edges_digest(graph.adjacency))

@@ -10,11 +10,10 @@ from jaxtyping import Bool, Int
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.classifier import EdgeIndexClassifier
-from localsmooth.graphs.clusters import affinity_ranks
 from localsmooth.graphs.counters import node_counters
-from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.graph import AttributedGraph, edges_digest
 from localsmooth.graphs.sampler import GraphProblem, GroupSampler, sample_problem
-from localsmooth.layout import Layout, Partition
+from localsmooth.layout import Layout, Partition, origins_of
 from localsmooth.noise import drawable_probabilities
 from localsmooth.sampling import Counters, ItemTally, SamplingPlan, SamplingProgress, Store
 
@@ -40,27 +39,48 @@ def isotropic_pair_layout(nodes: int, *, addition: float, deletion: float) -> La
 
 
 def cluster_pair_layout(
-    graph: AttributedGraph,
     clusters: Int[np.ndarray, "nodes"],
+    ranks: Int[np.ndarray, "clusters clusters"],
     *,
     addition: tuple[float, float],
     deletion: tuple[float, float],
 ) -> Layout:
     """Pairs of nodes grouped by the clusters of both ends; the end that is nearer to the output decides the level.
 
+    Neither clusters nor ranks may be computed from the edges that are certified: one edge more or less could change
+    the levels, and with them the smoothed classifier. Both are there before the graph is, for example from labels of
+    the nodes, or from an earlier snapshot of the graph.
+
     Parameters
     ----------
-    graph, clusters, addition, deletion
+    clusters
+        Cluster of each node, numbered from 0 without gaps.
+    ranks
+        `ranks[i, l]`, how far cluster l is from cluster i in steps of 1, the own cluster first;
+        `affinity_ranks(reference.adjacency, clusters)` counts the edges of another graph on the same nodes.
+    addition, deletion
         As in `cluster_layout`.
+
+    Raises
+    ------
+    InvalidInputError
+        If clusters or ranks are not such numbers.
     """
-    ranks = affinity_ranks(graph.adjacency, clusters)
-    count = len(ranks)
+    if not np.issubdtype(np.asarray(clusters).dtype, np.integer):
+        raise InvalidInputError("clusters", f"got {type(clusters).__name__}", "Pass the cluster of each node")
+    outputs, order = Partition(clusters.astype(np.int32)), np.asarray(ranks)
+    count = outputs.count
+    if order.shape != (count, count) or not np.isin(order, np.arange(count)).all():
+        raise InvalidInputError(
+            "ranks", f"shape {order.shape} for {count} clusters", f"Pass a number from 0 to {count - 1} for each pair"
+        )
     steps = np.stack([np.linspace(*pair, num=count) for pair in (addition, deletion)], axis=-1)
-    rows, columns = _pairs(graph.nodes)
-    low, high = np.sort([clusters[rows], clusters[columns]], axis=0)
+    rows, columns = _pairs(clusters.size)
+    low, high = np.sort([outputs.labels[rows], outputs.labels[columns]], axis=0).astype(np.int64)
     codes, labels = np.unique(low * count + high, return_inverse=True)
-    nearest = np.minimum(ranks[:, codes // count], ranks[:, codes % count])
-    return Layout(Partition(clusters.astype(np.int32)), Partition(labels.astype(np.int32)), steps[nearest])
+    nearest = np.minimum(order[:, codes // count], order[:, codes % count])
+    inputs = Partition(labels.astype(np.int32))
+    return Layout(outputs, inputs, steps[nearest], origins=origins_of(ranks))
 
 
 class EdgeProblem(GraphProblem):
@@ -73,9 +93,16 @@ class EdgeProblem(GraphProblem):
     graph
         The clean graph, small: every pair of nodes is drawn.
     layout
-        Output label per node, input label per pair of nodes, as `cluster_pair_layout` makes it.
+        Output label per node, input label per pair of nodes, as `cluster_pair_layout` makes it; not computed from the
+        graph's own edges.
     counters
         What each stage counts.
+
+    Raises
+    ------
+    InvalidInputError
+        If the layout is another graph's, or its levels or groups were computed from the edges; or if the classifier
+        does not treat copies of the graph separately.
     """
 
     def __init__(
@@ -91,6 +118,11 @@ class EdgeProblem(GraphProblem):
                 f"it partitions {layout.outputs.shape} outputs and {layout.inputs.shape} inputs",
                 f"Use a label for each of {graph.nodes} nodes and each of {pairs} pairs (cluster_pair_layout)",
             )
+        layout.require_independent(
+            edges_digest(graph.adjacency),
+            "the set of edges",
+            "Take clusters and ranks from elsewhere, such as an earlier graph, or use isotropic_pair_layout",
+        )
         classifier.require_separate(graph)
         self.classifier = classifier
         self.graph = graph

@@ -13,7 +13,15 @@ from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["UNLABELED", "AttributedGraph", "graph_from_arrays", "graph_from_pyg", "largest_component", "shape_of"]
+__all__ = [
+    "UNLABELED",
+    "AttributedGraph",
+    "edges_digest",
+    "graph_from_arrays",
+    "graph_from_pyg",
+    "largest_component",
+    "shape_of",
+]
 
 UNLABELED = -1
 """Label of a node whose class is unknown; it counts in no accuracy."""
@@ -233,6 +241,15 @@ def largest_component(graph: AttributedGraph) -> AttributedGraph:
     """Keep the largest connected component, its nodes in their old order."""
     _, component = sp.csgraph.connected_components(graph.adjacency, directed=False)
     return graph.subgraph(np.flatnonzero(component == np.bincount(component).argmax()))
+
+
+def edges_digest(adjacency: sp.csr_array) -> str:
+    """Hexadecimal SHA-256 of the edges between so many nodes: the mark of what was computed from them."""
+    edges = _boolean(adjacency)
+    state = hashlib.sha256(f"edges {shape_of(edges)}".encode())
+    for part in (edges.indptr, edges.indices):
+        state.update(part.astype(np.int64).tobytes())
+    return state.hexdigest()
 
 
 def shape_of(matrix: Any) -> tuple[int, int]:

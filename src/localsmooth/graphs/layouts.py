@@ -9,7 +9,7 @@ from jaxtyping import Int
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.clusters import affinity_ranks
 from localsmooth.graphs.graph import shape_of
-from localsmooth.layout import Layout, Partition
+from localsmooth.layout import Layout, Partition, origins_of
 
 __all__ = ["cluster_layout", "isotropic_node_layout"]
 
@@ -25,7 +25,7 @@ def cluster_layout(
 
     The cluster of rank r, as seen from the output's own cluster (rank 0), gets the r-th of equally spaced levels
     (Schuchardt et al. 2023, node classification). All attributes of a node share its level: the label maps have one
-    entry per node.
+    entry per node. Levels follow from the edges, which stay as they are while the adversary changes attributes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def cluster_layout(
     ranks = affinity_ranks(adjacency, clusters)
     steps = np.stack([np.linspace(*pair, num=len(ranks)) for pair in (addition, deletion)], axis=-1)
     partition = Partition(clusters.astype(np.int32))
-    return Layout(partition, partition, steps[ranks])
+    return Layout(partition, partition, steps[ranks], origins=origins_of(ranks))
 
 
 def isotropic_node_layout(nodes: int, *, addition: float, deletion: float) -> Layout:

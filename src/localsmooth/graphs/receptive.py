@@ -75,7 +75,7 @@ def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_arr
         Input group of each node.
     fields
         Receptive field of each output of `base`, outputs × nodes. It must contain every node whose attributes can
-        influence the output.
+        influence the output, under every perturbation: fields follow from the edges, which must stay as they are.
     """
     outputs, nodes = shape_of(fields)
     if outputs != base.group.size or (nodes,) != inputs.shape:

@@ -12,6 +12,7 @@ from localsmooth.layout.levels import (
     linear_in_variance,
 )
 from localsmooth.layout.locality import masked, windowed
+from localsmooth.layout.origin import derived, item_digest, origins_of
 from localsmooth.layout.partition import Partition
 from localsmooth.layout.view import View
 
@@ -23,14 +24,17 @@ __all__ = [
     "Partition",
     "View",
     "chebyshev",
+    "derived",
     "distance_levels",
     "euclidean",
     "farthest_of_each_cell",
     "farthest_of_grid",
     "grid_layout",
     "isotropic_layout",
+    "item_digest",
     "linear",
     "linear_in_variance",
     "masked",
+    "origins_of",
     "windowed",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout.origin import origins_of
 from localsmooth.layout.partition import Partition
 from localsmooth.layout.view import View
 
@@ -32,6 +33,9 @@ class Layout:
         constant and have certificate weight 0. Levels must not depend on the input that is certified.
     views
         One view per output group for strictly local evaluation; None to show every group the whole input.
+    origins
+        Digests of what levels or groups were computed from, which may not be certified with this layout. Those that
+        the arrays remember (`derived`) are added.
 
     Raises
     ------
@@ -44,6 +48,7 @@ class Layout:
     inputs: Partition
     levels: Float[np.ndarray, "output_groups input_groups *parameters"]
     views: tuple[View, ...] | None = None
+    origins: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         wanted = (self.outputs.count, self.inputs.count)
@@ -61,9 +66,34 @@ class Layout:
                 f"{len(self.views)} views for {self.outputs.count} output groups",
                 "Pass one view per output group",
             )
+        origins = self.origins | origins_of(self.levels, self.outputs, self.inputs)
+        object.__setattr__(self, "origins", origins)
         owned = np.array(self.levels, dtype=np.float64)
         owned.flags.writeable = False
         object.__setattr__(self, "levels", owned)
+
+    def require_independent(self, digest: str, what: str, remedy: str) -> None:
+        """Refuse to certify what levels or groups were computed from: they would change with every perturbation.
+
+        Parameters
+        ----------
+        digest
+            Of what the adversary perturbs.
+        what, remedy
+            How to call it, and what to use instead.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming the layout.
+        """
+        if digest in self.origins:
+            raise InvalidInputError(
+                "layout",
+                f"its levels or groups were computed from {what} that is certified: the smoothed classifier would "
+                "change with the perturbation",
+                remedy,
+            )
 
     def view(self, group: int) -> View:
         """What the model sees when it predicts one output group."""

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int
 
 from localsmooth.blocks import blocks
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout.origin import origins_of
 
 __all__ = ["Partition"]
 
@@ -32,6 +33,8 @@ class Partition:
     labels: Int[np.ndarray, "..."]
     sizes: Int[np.ndarray, "groups"] = field(init=False)
     """Number of elements of each group (of the label map, channels not counted)."""
+    origins: frozenset[str] = field(init=False)
+    """What the label map says that it was computed from (`localsmooth.layout.derived`)."""
 
     def __post_init__(self) -> None:
         if self.labels.size == 0:
@@ -47,6 +50,7 @@ class Partition:
             )
         owned = np.array(self.labels, dtype=np.int32, order="C")
         owned.flags.writeable = False
+        object.__setattr__(self, "origins", origins_of(self.labels))
         object.__setattr__(self, "labels", owned)
         object.__setattr__(self, "sizes", sizes)
 

@@ -1,6 +1,7 @@
 """Choosing the noise: how local a model is, and the levels that follow from it."""
 
-from localsmooth.locality.levels_file import LevelsFile, item_digest, read_levels, require_unseen, write_levels
+from localsmooth.layout import item_digest
+from localsmooth.locality.levels_file import LevelsFile, read_levels, require_unseen, write_levels
 from localsmooth.locality.measure import Measurement, measure_joint, measure_locality
 from localsmooth.locality.propose import Proposal, largest_levels, propose
 

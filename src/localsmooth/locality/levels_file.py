@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -13,8 +12,9 @@ from jaxtyping import Float
 from localsmooth.datasets import ItemSet
 from localsmooth.datasets.arrays import load_array
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout import derived, item_digest, origins_of
 
-__all__ = ["LevelsFile", "item_digest", "read_levels", "require_unseen", "write_levels"]
+__all__ = ["LevelsFile", "read_levels", "require_unseen", "write_levels"]
 
 _LEVELS, _DIGESTS = "levels", "calibration"
 _DIGEST = "U64"
@@ -36,12 +36,6 @@ class LevelsFile:
     calibration: frozenset[str]
 
 
-def item_digest(image: np.ndarray) -> str:
-    """Hexadecimal SHA-256 of an input's shape and its values in single precision."""
-    values = np.ascontiguousarray(image, dtype=np.float32)
-    return hashlib.sha256(f"{values.shape} ".encode() + values.tobytes()).hexdigest()
-
-
 def write_levels(path: Path, levels: np.ndarray, items: ItemSet) -> None:
     """Write a level matrix that was fitted on some items, in the form that `layout.levels` takes (.npz).
 
@@ -54,7 +48,7 @@ def write_levels(path: Path, levels: np.ndarray, items: ItemSet) -> None:
     items
         What it was fitted on.
     """
-    digests = np.array(sorted({item_digest(item.image) for item in items}), dtype=_DIGEST)
+    digests = np.array(sorted({item_digest(item.image) for item in items} | origins_of(levels)), dtype=_DIGEST)
     np.savez(path, levels=np.asarray(levels, dtype=np.float64), calibration=digests)
 
 
@@ -77,7 +71,7 @@ def read_levels(path: Path, field: str = "layout.levels") -> LevelsFile:
         raise InvalidInputError(
             field, f"{path} is no level matrix ({error})", "Make one with localsmooth locality, or save a .npy array"
         ) from None
-    return LevelsFile(levels, frozenset(digests.tolist()))
+    return LevelsFile(derived(levels, *digests.tolist()), frozenset(digests.tolist()))
 
 
 def require_unseen(file: LevelsFile, items: ItemSet, field: str = "layout.levels") -> None:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Layout, isotropic_layout
+from localsmooth.layout import Layout, isotropic_layout, item_digest
 from localsmooth.models import Model
 from localsmooth.noise import Noise, Randomness
 from localsmooth.sampling.predictions import Predictions
@@ -37,12 +37,15 @@ class Measurement:
         items, outputs of the group and samples.
     items, samples
         How many items, and how many samples of each at each level and input group.
+    origins
+        `item_digest` of the items: levels that follow from the measurement remember them, and do not certify them.
     """
 
     levels: Float[np.ndarray, "levels"]
     agreement: Float[np.ndarray, "levels output_groups input_groups"]
     items: int
     samples: int
+    origins: frozenset[str] = frozenset()
 
 
 def measure_locality(
@@ -122,7 +125,8 @@ def measure_locality(
                     counts[place, :, group] += _by_group(agrees, layout)
                     if advance is not None:
                         advance(size)
-    return Measurement(tried, counts / (sizes[:, None] * samples), len(items), samples)
+    seen = frozenset(item_digest(item) for item in items)
+    return Measurement(tried, counts / (sizes[:, None] * samples), len(items), samples, seen)
 
 
 def measure_joint(

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout import derived
 from localsmooth.locality.measure import Measurement
 
 __all__ = ["Proposal", "largest_levels", "propose"]
@@ -60,7 +61,7 @@ def largest_levels(measurement: Measurement, tolerance: float) -> Float[np.ndarr
         share = np.where(span > 0, (tolerance - low) / np.where(span > 0, span, 1), 1.0)
         reached = levels[before] + np.clip(share, 0, 1) * (levels[after] - levels[before])
         made = np.where(low <= tolerance, reached, made)
-    return made
+    return derived(made, *measurement.origins)
 
 
 def propose(

@@ -14,7 +14,7 @@ class OutputKind(Enum):
     """What a model's output tensor holds."""
 
     LOGITS = "unnormalised scores: (batch, classes, *outputs), the largest is the prediction"
-    PROBABILITIES = "probabilities: (batch, classes, *outputs), non-negative and summing to one over the classes"
+    PROBABILITIES = "probabilities: (batch, classes, *outputs), non-negative and summing to about one over the classes"
     LABELS = "integer labels: (batch, *outputs)"
 
 

@@ -14,7 +14,13 @@ from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.record import RunRecord, load_items, load_record, require_same_run
+from localsmooth.pipeline.record import (
+    RunRecord,
+    load_items,
+    load_record,
+    require_normalised_scores,
+    require_same_run,
+)
 from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
@@ -85,6 +91,8 @@ def recertify_with(
         raise InvalidInputError("run", f"{folder} is a run on a graph", "Use localsmooth.graphs.recertify_graph")
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
+    if settings.needs_scores:
+        require_normalised_scores(store)
     record = replace(record, method=_shown_name(record, method) if name is None else name)
     return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings, method)
 

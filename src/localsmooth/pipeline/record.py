@@ -21,6 +21,7 @@ from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import RunInfo, Saving
 from localsmooth.sampling import DirectoryStore, Store
+from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
 
 __all__ = [
     "ONE_BASIS",
@@ -28,6 +29,7 @@ __all__ = [
     "RunRecordError",
     "load_items",
     "load_record",
+    "require_normalised_scores",
     "require_same_run",
     "save_items",
     "save_record",
@@ -221,6 +223,23 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
         raise RunRecordError(
             f"{store.path}: {_NAME} does not belong to these tallies. Run the same certification into this directory "
             "again: the tallies are kept, the record is written anew"
+        )
+
+
+def require_normalised_scores(store: DirectoryStore) -> None:
+    """Refuse to certify scores that were counted as the model returned them: they may sum to more than 1.
+
+    Raises
+    ------
+    RunRecordError
+        If the counters of the tallies do not say that they normalised.
+    """
+    content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
+    counted = content.get("counters", {}).get("bound", [])
+    if any(one.get("name") == CandidateScores.name and {**one, **NORMALISED} != one for one in counted):
+        raise RunRecordError(
+            f"{store.path}: its scores were counted without normalising them, so that a mean above 1/2 need not be a "
+            "majority. Certify votes, or sample again in another directory"
         )
 
 

@@ -68,7 +68,8 @@ class ItemResult:
     eta
         Threshold η of the base certificate.
     radius
-        Certified radius of each output on its own, in the units of the budgets; 0 where it abstains.
+        Certified radius of each output on its own, in the units of the budgets; 0 where it abstains. Every perturbation
+        that is strictly smaller is tolerated; a method that looks no farther than the largest budget reports no more.
     output_group
         Output group of each output.
     input_group

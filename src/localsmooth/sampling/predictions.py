@@ -10,7 +10,10 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.models import OutputKind
 from localsmooth.sampling.region import Region
 
-__all__ = ["Predictions"]
+__all__ = ["FINEST_GRID", "Predictions"]
+
+FINEST_GRID = 4096
+"""Most steps of a grid on which scores may be counted."""
 
 
 class Predictions:
@@ -69,8 +72,20 @@ class Predictions:
 
     @cached_property
     def probabilities(self) -> torch.Tensor:
-        """Softmax scores, shape (samples, classes, *group)."""
-        return self.scores if self.kind is OutputKind.PROBABILITIES else self.scores.softmax(dim=1)
+        """Scores in [0, 1] that sum to 1 over the classes, shape (samples, classes, *group).
+
+        They are normalised here whatever the model's own precision is, in single precision or better: softmax of
+        logits; probabilities divided by their sum (negative ones count as 0, and where all are 0 they stay so). What
+        rounding adds to a sum is less than a step of any grid that scores are counted on, so that scores rounded down
+        to the grid sum to at most 1, exactly: a mean above 1/2 is a majority.
+        """
+        scores = self.scores
+        wide = scores.dtype is torch.float64 or self.classes > _MANY_CLASSES
+        precision = torch.float64 if wide else torch.float32
+        if self.kind is OutputKind.LOGITS:
+            return scores.softmax(dim=1, dtype=precision)
+        parts = scores.to(precision).clamp_min(0)
+        return parts / parts.sum(dim=1, keepdim=True).clamp_min(torch.finfo(precision).tiny)
 
     @cached_property
     def labels(self) -> torch.Tensor:
@@ -107,6 +122,8 @@ class Predictions:
 
 
 _LARGEST_RANK = 2**15 - 1
+# A sum of n numbers in single precision may be n·2⁻²⁴ too small, which must stay well below a step of the finest grid.
+_MANY_CLASSES = 2**24 // (2 * FINEST_GRID)
 
 
 def _label_type(classes: int) -> torch.dtype:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Num
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Layout
+from localsmooth.layout import Layout, item_digest
 from localsmooth.models import Model, check_item
 from localsmooth.noise import Noise
 from localsmooth.sampling.configuration import describe_run
@@ -37,6 +37,8 @@ from localsmooth.sampling.threads import default_executor
 from localsmooth.sampling.usage import UsageMeter
 
 __all__ = ["prepare_items", "sample"]
+
+_FITTED_ELSEWHERE = "Fit levels and groups on other items, or certify others"
 
 
 def sample(
@@ -170,6 +172,9 @@ def prepare_items(
             )
         check_item(model, tensor)
         noise.validate(layout.levels)
+        if layout.origins:
+            given = torch.as_tensor(item).detach().to("cpu", torch.float32).numpy()
+            layout.require_independent(item_digest(given), f"items[{index}]", _FITTED_ELSEWHERE)
         prepared.append(tensor)
     return prepared
 

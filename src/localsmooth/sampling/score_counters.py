@@ -1,7 +1,7 @@
 """Counters of the candidate's soft score: exact integers, whatever the batch size or the order of merging.
 
-Scores are rounded down to a grid before they are counted, and the rounded score is what is certified (see
-`localsmooth.bounds.ScoreMoments`).
+Scores are normalised (`Predictions.probabilities`) and rounded down to a grid before they are counted, and the rounded
+score is what is certified (see `localsmooth.bounds.ScoreMoments`): those of all classes sum to at most 1.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import torch
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.sampling.counter import Accumulator, Counter, CountingScope, LabelCounts
-from localsmooth.sampling.predictions import Predictions
+from localsmooth.sampling.predictions import FINEST_GRID, Predictions
 
-__all__ = ["CandidateScores", "LabelsAndScores", "ScoreBins", "ScorePowers"]
+__all__ = ["NORMALISED", "CandidateScores", "LabelsAndScores", "ScoreBins", "ScorePowers"]
+
+NORMALISED: Mapping[str, object] = {"normalised": True}
+"""In the configuration of every counter of scores: not to be mixed with scores counted as the model returned them."""
 
 
 def _steps(scores: torch.Tensor, scale: int) -> torch.Tensor:
@@ -47,7 +50,7 @@ class LabelsAndScores(LabelCounts):
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        return {"name": self.name, "score_scale": self.scale}
+        return {"name": self.name, "score_scale": self.scale, **NORMALISED}
 
 
 class _LabelsAndScores(Accumulator):
@@ -86,8 +89,10 @@ class ScorePowers(CandidateScores):
     """
 
     def __init__(self, scale: int = 1024) -> None:
-        if not 1 <= scale <= 4096:
-            raise InvalidInputError("scale", f"got {scale}", "Pass a number of grid steps from 1 to 4096, such as 1024")
+        if not 1 <= scale <= FINEST_GRID:
+            raise InvalidInputError(
+                "scale", f"got {scale}", f"Pass a number of grid steps from 1 to {FINEST_GRID}, such as 1024"
+            )
         self.scale = scale
 
     def start(self, scope: CountingScope) -> Accumulator:
@@ -96,7 +101,7 @@ class ScorePowers(CandidateScores):
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        return {"name": self.name, "tally": "moments", "scale": self.scale}
+        return {"name": self.name, "tally": "moments", "scale": self.scale, **NORMALISED}
 
 
 class _Powers(Accumulator):
@@ -126,8 +131,10 @@ class ScoreBins(CandidateScores):
     """
 
     def __init__(self, bins: int = 128) -> None:
-        if not 1 <= bins <= 4096:
-            raise InvalidInputError("bins", f"got {bins}", "Pass a number of bins from 1 to 4096, such as 128")
+        if not 1 <= bins <= FINEST_GRID:
+            raise InvalidInputError(
+                "bins", f"got {bins}", f"Pass a number of bins from 1 to {FINEST_GRID}, such as 128"
+            )
         self.bins = bins
 
     def start(self, scope: CountingScope) -> Accumulator:
@@ -136,7 +143,7 @@ class ScoreBins(CandidateScores):
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        return {"name": self.name, "tally": "histogram", "bins": self.bins}
+        return {"name": self.name, "tally": "histogram", "bins": self.bins, **NORMALISED}
 
 
 class _Bins(Accumulator):
