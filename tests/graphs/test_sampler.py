@@ -14,14 +14,15 @@ from localsmooth.graphs import (
     score_histogram,
 )
 from localsmooth.sampling import DirectoryStore, FaultyPredictionError, MemoryStore, SamplingPlan, StoreError
+from tests.seeding import seeded
 
 from .exact import ExactSmoothing, sharp_gcn
 
 
 @pytest.fixture(scope="module")
 def setting(digits):
-    torch.manual_seed(1)
-    network = APPNP(digits.width, digits.classes, hidden=8).eval()
+    with seeded(1):
+        network = APPNP(digits.width, digits.classes, hidden=8).eval()
     with torch.no_grad():
         network.weight *= 4
     layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.02, 0.05), deletion=(0.1, 0.7))
@@ -97,7 +98,8 @@ def test_another_layout_is_not_mixed_in(setting):
 
 def test_scores_that_are_not_finite_stop_the_run(setting):
     _, graph, layout = setting
-    network = APPNP(graph.width, graph.classes).eval()
+    with seeded(0):
+        network = APPNP(graph.width, graph.classes).eval()
     with torch.no_grad():
         network.last_bias[2] = float("nan")
     with pytest.raises(FaultyPredictionError, match="NaN"):

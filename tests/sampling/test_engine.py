@@ -35,6 +35,7 @@ from localsmooth.sampling import (
     sample,
 )
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_item, make_layout, run
+from tests.seeding import seeded
 
 
 def seen_samples(batch_size: int) -> list[bytes]:
@@ -288,7 +289,7 @@ def test_a_random_model_is_refused_before_sampling() -> None:
         def __call__(self, batch: torch.Tensor) -> torch.Tensor:
             return super().__call__(batch) + 100 * torch.rand(batch.shape[0], self.classes, 1, 1)
 
-    with pytest.raises(InvalidInputError, match="model"):
+    with pytest.raises(InvalidInputError, match="model"), seeded(0):
         sample(Random(), [make_item()], [make_layout()], Gaussian(), PLAN, options=SamplingOptions(batch_size=4))
 
 

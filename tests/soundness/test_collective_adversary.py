@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.certificates import ABSTAIN
@@ -20,8 +21,8 @@ BUDGETS = [0.1, 0.25, 0.5, 0.8, 1.2]
 
 
 def two_layer_segmenter(seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    network = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 3, padding=1))
+    with seeded(seed):
+        network = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 3, padding=1))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(2.0)

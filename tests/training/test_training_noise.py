@@ -14,6 +14,7 @@ from localsmooth.layout import GridLayout, Layout, Partition, grid_layout, maske
 from localsmooth.noise import Bernoulli, Gaussian, Noise, Randomness, SparseFlips, Uniform
 from localsmooth.sampling.region import Region
 from localsmooth.training import IGNORED, AllGroups, CrossEntropy, Dice, GroupNoise, OneGroup
+from tests.seeding import seeded
 
 SHAPE = (6, 8)
 
@@ -27,7 +28,8 @@ class Pointwise(nn.Module):
 
     def __init__(self, classes: int = 3) -> None:
         super().__init__()
-        self.convolution = nn.Conv2d(1, classes, 1)
+        with seeded(1):
+            self.convolution = nn.Conv2d(1, classes, 1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.convolution(images)
@@ -169,7 +171,8 @@ def test_outputs_may_have_another_shape_and_groups_need_not_be_boxes() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.stack([x[:, 0], -x[:, 0]], dim=1)
 
-    images, labels = torch.rand(5, 1, 12), torch.randint(2, (5, 12))
+    images, labels = batch(5, classes=2)
+    images, labels = images.flatten(2)[..., :12], labels.flatten(1)[:, :12]
     noise = GroupNoise(made, Gaussian())
     loss = AllGroups(noise).loss(Stacked(), images, labels, CrossEntropy(), 0)
     scores = noise.stitched(Stacked(), images, labels, 0)
@@ -182,10 +185,10 @@ def test_accumulated_gradients_are_those_of_the_stitched_prediction(loss: CrossE
     images, labels = batch(4)
     gradients: list[torch.Tensor] = []
     for accumulate in (False, True):
-        torch.manual_seed(0)
         network = nn.Sequential(Pointwise(), nn.Dropout(0.5))
         augmentation = AllGroups(GroupNoise(layout(), Gaussian()), accumulate=accumulate)
-        augmentation.loss(network, images, labels, loss, 2).backward()
+        with seeded(0):
+            augmentation.loss(network, images, labels, loss, 2).backward()
         gradient = next(network.parameters()).grad
         assert gradient is not None
         gradients.append(gradient)
@@ -210,7 +213,6 @@ def test_stitched_outputs_come_from_their_own_groups_draw() -> None:
 def test_mean_loss_of_one_group_is_that_of_all_groups() -> None:
     """With groups of one size, one drawn group per sample estimates the loss over all groups without bias."""
     images, labels = batch(256)
-    torch.manual_seed(1)
     network = Pointwise()
     noise = GroupNoise(layout(), Gaussian())
     with torch.no_grad():
