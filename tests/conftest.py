@@ -1,7 +1,6 @@
 """Check array shapes and types of every call into the package while the tests run, and leave nothing to chance."""
 
 import random
-import time
 from collections.abc import Generator
 from typing import Any
 from unittest import mock
@@ -24,12 +23,7 @@ settings.load_profile("localsmooth")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shuffle", metavar="SEED", help='run files and their tests in another order ("random": any)')
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if config.option.shuffle == "random":  # workers are told what was drawn here
-        config.option.shuffle = str(time.time_ns() % 10**6)
+    parser.addoption("--shuffle", metavar="SEED", help="run files, and tests in them, in another order")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
