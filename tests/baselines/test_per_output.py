@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import beta, norm
+from scipy.stats import beta, binom, norm
 
 from localsmooth.baselines import Cohen, SegCertify
 from localsmooth.bounds import KFamilywise
