@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from localsmooth.baselines import CentreSmoothing, Cohen
 from localsmooth.baselines.centre import (
@@ -32,6 +33,7 @@ from localsmooth.pipeline import StopWhenDecided, certify, recertify
 from localsmooth.report.html import render_report
 from localsmooth.results import load
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from tests.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
 
 SIGMA = 0.5
 STEPS = np.linspace(-1.0, 1.0, 9)
@@ -127,7 +129,7 @@ def test_the_band_fails_no_more_often_than_its_risk(alpha2: float) -> None:
             if np.isfinite(bound):
                 share = norm.cdf(steps[int(bound) // 3], stretch * budget, SIGMA)
                 failures[stretch] += share <= 0.5 + delta
-    assert failures[1.0] <= binom.ppf(0.9999, trials, alpha2)
+    assert_level_kept(failures[1.0], trials, alpha2)
     assert failures[0.5] < failures[1.0] < failures[1.5], "other budgets make no difference: the test shows nothing"
 
 
@@ -158,7 +160,7 @@ def test_both_runs_together_fail_no_more_often_than_alpha(shift: float) -> None:
         failures += abs(here - there) > bound
         tight += abs(here - there) > bound / 9
     assert answered > trials / 4
-    assert failures <= binom.ppf(0.9999, trials, alpha)
+    assert_level_kept(failures, trials, alpha)
     if shift:
         assert tight > 0, "the centres never differ: the test shows nothing"
 
@@ -174,16 +176,16 @@ def test_a_whole_run_follows_the_definition() -> None:
     # Votes and distances come from the same label maps: Σ distances = Σ disagreements.
     votes = result["votes"].values[0]
     chance = np.where(centre == 1, norm.sf(STEPS, 0, SIGMA), norm.cdf(STEPS, 0, SIGMA))
-    assert (np.abs(votes - 1500 * chance) < 4.5 * np.sqrt(1500 * 0.25)).all()
+    assert_binomial(votes, 1500, chance)
     law, rank = step_law(0.0), np.abs(np.arange(10) - passed)
     for budget, certified in zip(
         result["budget"].values, result["certified"].sel(target="ratio").values[0, 0], strict=True
     ):
         share = quantile_share(0.05, 0.05, 1500, budget / SIGMA)
-        exact = [3 * r for r in range(10) if law @ (rank <= r) > share + 0.04]
-        if exact:  # four standard deviations of the empirical share
+        exact = [3 * r for r in range(10) if law @ (rank <= r) > share + mean_margin(1500)]
+        if exact:  # Massart's inequality has the same margin for all shares together
             assert certified >= len(STEPS) - exact[0]
-        fewest = [3 * r for r in range(10) if law @ (rank <= r) > share - 0.04]
+        fewest = [3 * r for r in range(10) if law @ (rank <= r) > share - mean_margin(1500)]
         assert certified <= max(0, len(STEPS) - (fewest[0] if fewest else 99))
     certified = result["certified"].sel(target="ratio").values[0, 0]
     assert certified[0] > 0
@@ -196,10 +198,12 @@ def test_a_whole_run_follows_the_definition() -> None:
 def test_runs_at_two_inputs_stay_within_the_bound() -> None:
     """The adversary's best input on a line, the smoothed model run there with other seeds."""
     failures = answered = 0
+    plan = SamplingPlan(n_candidate=1500, n_bound=1500, chunk_size=500)
+    certain = {"alpha": CHECK, "method": CentreSmoothing(0.1)}
     for seed in range(6):
-        here = run(0.0, seed)
+        here = run(0.0, plan=dataclasses.replace(plan, seed=seed), **certain)
         for place, budget in enumerate(here["budget"].values[:5].tolist()):
-            there = run(budget, 100 + seed)
+            there = run(budget, plan=dataclasses.replace(plan, seed=100 + seed), **certain)
             if (here["prediction"].values == ABSTAIN).any() or (there["prediction"].values == ABSTAIN).any():
                 continue
             same = int((here["prediction"].values == there["prediction"].values).sum())

@@ -18,6 +18,7 @@ from localsmooth.noise import Uniform
 from localsmooth.pipeline import COLLECTIVE_BOUNDS, certify, recertify
 from localsmooth.report.html import render_report
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from tests.chance import assert_level_kept
 
 from ..pipeline.models import threshold_model
 
@@ -153,5 +154,5 @@ def test_claims_about_known_probabilities_fail_no_more_often_than_alpha(method: 
         chance = np.where(result["candidate"].values[0] == 0, truth, 1 - truth)
         wrong = (result["prediction"].values[0] != ABSTAIN) & (q > chance - 1e-9)
         misses += bool(wrong.any())
-    assert misses <= binom.ppf(0.9999, trials, alpha)
+    assert_level_kept(misses, trials, alpha)
     assert misses > 0, "the level is so loose that the test could not fail"

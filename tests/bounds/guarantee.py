@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
+from tests.chance import assert_level_kept
 
 from localsmooth.bounds import (
     NotSimultaneousWarning,
@@ -22,16 +23,6 @@ from localsmooth.bounds import (
     VoteBounds,
     even_thresholds,
 )
-
-# A sound bound fails one of the seeded checks with at most this probability, a broken one is far beyond it.
-SIGNIFICANCE = 1e-5
-
-
-def assert_level_kept(misses: int, trials: int, level: float) -> None:
-    """The observed misses must be compatible with a miss probability of at most the level."""
-    p_value = stats.binomtest(misses, trials, level, alternative="greater").pvalue
-    assert p_value > SIGNIFICANCE, f"{misses} misses in {trials} trials at level {level}"
-
 
 VoteBound = Callable[[np.ndarray, int, float], np.ndarray]
 

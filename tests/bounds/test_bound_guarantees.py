@@ -15,9 +15,9 @@ from guarantee import (
     SimultaneousContract,
     VoteContract,
     VoteField,
-    assert_level_kept,
 )
 from scipy import stats
+from tests.chance import assert_level_kept, normal_margin
 
 from localsmooth.bounds import (
     Betting,
@@ -274,5 +274,7 @@ def test_published_holm_misses_as_often_as_theory_says() -> None:
             lower = PaperHolm().lower_bounds(field.draw(rng), field.samples, alpha).lower
         misses += bool(np.any(lower > field.probabilities))
     theory = 1 - np.prod(1 - alpha / np.arange(1, 51))
-    assert misses / repeats == pytest.approx(theory, abs=0.012)
+    # Levels are not used up entirely, votes being whole numbers.
+    margin = normal_margin() * np.sqrt(theory * (1 - theory) / repeats)
+    assert theory - margin - 0.003 < misses / repeats < theory + margin
     assert misses / repeats > 2.5 * alpha

@@ -56,8 +56,6 @@ class TestOneThreshold(TwoStages):
 class OneStage(SimultaneousContract):
     """Wrong: the weights come from the votes that are bounded."""
 
-    repeats = 50
-
     def bounds(self, field: VoteField, rng: np.random.Generator) -> VoteBounds:
         votes = field.draw(rng)
         strategy = RULE.from_candidates(CandidateVotes(votes, field.samples), field.samples, self.alpha)

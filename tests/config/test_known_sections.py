@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.config import parse_configuration
@@ -93,7 +94,8 @@ def save_weights(network: nn.Module, folder: Path) -> None:
 
 @pytest.mark.parametrize("architecture", ["unet", "deeplabv3"])
 def test_a_network_and_its_pictures(architecture: str, folder: Path, fake_package: None) -> None:
-    save_weights(FakeNetwork("resnet18", encoder_weights=None, in_channels=3, classes=21), folder)
+    with seeded(0):
+        save_weights(FakeNetwork("resnet18", encoder_weights=None, in_channels=3, classes=21), folder)
     configuration = configure(folder, architecture)
     items = build_items(configuration)
     assert items.ignore_label == 255
@@ -103,7 +105,8 @@ def test_a_network_and_its_pictures(architecture: str, folder: Path, fake_packag
 
 
 def test_wrong_weights_and_encoders_are_named(folder: Path, fake_package: None) -> None:
-    save_weights(nn.Linear(2, 2), folder)
+    with seeded(0):
+        save_weights(nn.Linear(2, 2), folder)
     with pytest.raises(ConfigurationError, match="checkpoint"):
         build_model(configure(folder))
     with pytest.raises(InvalidInputError, match="encoder"):
@@ -126,8 +129,8 @@ def test_the_augmented_split_needs_its_folder(folder: Path) -> None:
 @pytest.mark.parametrize("architecture", ["unet", "deeplabv3"])
 def test_the_real_networks(architecture: Any, folder: Path) -> None:
     pytest.importorskip("segmentation_models_pytorch", reason="needs localsmooth[segmentation]", exc_type=ImportError)
-    torch.manual_seed(0)
-    save_weights(segmentation_network(architecture, classes=21), folder)
+    with seeded(0):
+        save_weights(segmentation_network(architecture, classes=21), folder)
     configuration = configure(folder, architecture)
     image = torch.from_numpy(build_items(configuration).items[0].image)[None]
     scores = build_model(configuration)(image)

@@ -21,6 +21,7 @@ from tests.sampling.exact import assert_same, run
 from tests.sampling.test_stopping import LAYOUT as STOPPED_LAYOUT
 from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
 from tests.sampling.test_stopping import assert_equal, assert_holds_what_counts
+from tests.seeding import seeded
 
 ray: Any = pytest.importorskip("ray")
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -32,14 +33,15 @@ def local() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(num_cpus=2, include_dashboard=False, **QUIET)
+        with seeded(0):  # it draws its own names
+            ray.init(num_cpus=2, include_dashboard=False, **QUIET)
     yield
     ray.shutdown()
 
 
 def test_two_actors_draw_the_same_tallies_as_one_chunk_after_the_other(local: None, tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    model = TorchModel(UNet(width=4, classes=4).eval(), bounds=None, classes=4, pad_multiple=8)
+    with seeded(0):
+        model = TorchModel(UNet(width=4, classes=4).eval(), bounds=None, classes=4, pad_multiple=8)
     torch.set_num_threads(1)
     with DirectoryStore(tmp_path) as store:
         found = disturbed(model, executor=RayExecutor(workers=2), store=store)

@@ -6,14 +6,15 @@ import torch
 from localsmooth.graphs import GCN, AttributedGraph, EdgeIndexClassifier
 from localsmooth.layout import Layout
 from localsmooth.noise import drawable_probabilities
+from tests.seeding import seeded
 
 
 def sharp_gcn(width: int, classes: int, seed: int) -> GCN:
     """A random network with scores far from uniform."""
-    torch.manual_seed(seed)
-    network = GCN(width, classes, (6,)).eval()
-    for parameter in network.parameters():
-        torch.nn.init.normal_(parameter, std=2.0)
+    with seeded(seed):
+        network = GCN(width, classes, (6,)).eval()
+        for parameter in network.parameters():
+            torch.nn.init.normal_(parameter, std=2.0)
     return network
 
 

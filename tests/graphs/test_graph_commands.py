@@ -25,6 +25,7 @@ from localsmooth.graphs import (
 )
 from localsmooth.results import load
 from localsmooth.sampling import SamplingPlan
+from tests.seeding import seeded
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"
 SMALLER = {
@@ -46,8 +47,9 @@ class Ink(torch.nn.Module):
         return self.last(attributes)
 
 def make():
-    torch.manual_seed(0)
-    return Ink()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Ink()
 """
 
 
@@ -230,7 +232,8 @@ def test_a_run_made_in_python_keeps_its_budgets(tmp_path):
     layout = cluster_layout(
         np.zeros(graph.nodes, dtype=np.int64), graph.adjacency, addition=(0.05, 0.05), deletion=(0.6, 0.6)
     )
-    classifier = NetworkClassifier(APPNP(graph.width, graph.classes, hidden=4, steps=1).eval())
+    with seeded(0):
+        classifier = NetworkClassifier(APPNP(graph.width, graph.classes, hidden=4, steps=1).eval())
     settings = GraphSettings(0.2, additions=range(2), deletions=range(4), bounds={"naive": Naive()})
     nodes = np.arange(30)
     certify_graph(classifier, graph, layout, nodes, plan=SamplingPlan(20, 60), settings=settings, out=tmp_path / "run")

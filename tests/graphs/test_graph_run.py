@@ -43,6 +43,7 @@ from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.sampling import NoProgress, SamplingPlan
 from tests.collective.tired import OutOfTime
+from tests.seeding import seeded
 
 
 def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
@@ -50,8 +51,8 @@ def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
     split = split_per_class(digits.labels, per_class=5)
     networks = []
     for _ in range(2):
-        torch.manual_seed(0)
-        network = GCN(digits.width, digits.classes, (16,))
+        with seeded(0):
+            network = GCN(digits.width, digits.classes, (16,))
         options = TrainingOptions(learning_rate=0.02, epochs=40, patience=40)
         report = train_with_noise(network, digits, split, layout, options)
         assert not network.training
@@ -81,8 +82,8 @@ QUICK = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=COLLECTIVE_BOUNDS)
 def parts(digits):
     """A trained network, a layout, and nodes of the digits' graph."""
     layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.02, 0.02), deletion=(0.4, 0.6))
-    torch.manual_seed(0)
-    network = GCN(digits.width, digits.classes, (16,))
+    with seeded(0):
+        network = GCN(digits.width, digits.classes, (16,))
     split = split_per_class(digits.labels, per_class=5)
     train_with_noise(network, digits, split, layout, TrainingOptions(learning_rate=0.02, epochs=60))
     return NetworkClassifier(network), digits, layout, split.test

@@ -18,6 +18,7 @@ from localsmooth.graphs import (
     sample_nodes,
 )
 from localsmooth.sampling import SamplingPlan
+from tests.seeding import seeded
 
 from .conftest import random_graph
 
@@ -46,9 +47,9 @@ class PygAPPNP(nn.Module):
         return self.spread(self.last(self.first(attributes).relu()), edge_index)
 
 
+@seeded(3)
 def _pairs(width: int, classes: int) -> list[tuple[nn.Module, nn.Module]]:
     """The same networks, by PyTorch Geometric and by this package."""
-    torch.manual_seed(3)
     theirs, ours = PygGCN(width, classes).eval(), GCN(width, classes, (6,)).eval()
     for parameter in theirs.parameters():
         nn.init.normal_(parameter)
@@ -97,9 +98,9 @@ def test_a_module_is_certified(graph, tmp_path):
 
 
 def test_fingerprints_see_hyperparameters(graph):
-    torch.manual_seed(0)
-    first = PygAPPNP(8, 2).eval()
-    same, other = PygAPPNP(8, 2).eval(), PygAPPNP(8, 2, steps=5).eval()
+    with seeded(0):
+        first = PygAPPNP(8, 2).eval()
+        same, other = PygAPPNP(8, 2).eval(), PygAPPNP(8, 2, steps=5).eval()
     for module in (same, other):
         module.load_state_dict(first.state_dict())
     prints = [EdgeIndexClassifier(module, 2).fingerprint() for module in (first, same, other)]
@@ -110,8 +111,8 @@ def test_fingerprints_see_hyperparameters(graph):
 
 @pytest.mark.parametrize("options", [{"cached": True}, {"norm": True}])
 def test_caches_and_normalisation_over_the_batch_are_refused(graph, options):
-    torch.manual_seed(0)
-    classifier = EdgeIndexClassifier(PygGCN(8, 2, **options).eval(), 2)
+    with seeded(0):
+        classifier = EdgeIndexClassifier(PygGCN(8, 2, **options).eval(), 2)
     with pytest.raises(InvalidInputError, match="batch"):
         classifier.prepare(graph, np.array([0]))
 

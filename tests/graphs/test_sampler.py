@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
@@ -14,14 +13,16 @@ from localsmooth.graphs import (
     score_histogram,
 )
 from localsmooth.sampling import DirectoryStore, FaultyPredictionError, MemoryStore, SamplingPlan, StoreError
+from tests.chance import assert_binomial, mean_margin
+from tests.seeding import seeded
 
 from .exact import ExactSmoothing, sharp_gcn
 
 
 @pytest.fixture(scope="module")
 def setting(digits):
-    torch.manual_seed(1)
-    network = APPNP(digits.width, digits.classes, hidden=8).eval()
+    with seeded(1):
+        network = APPNP(digits.width, digits.classes, hidden=8).eval()
     with torch.no_grad():
         network.weight *= 4
     layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.02, 0.05), deletion=(0.1, 0.7))
@@ -97,7 +98,8 @@ def test_another_layout_is_not_mixed_in(setting):
 
 def test_scores_that_are_not_finite_stop_the_run(setting):
     _, graph, layout = setting
-    network = APPNP(graph.width, graph.classes).eval()
+    with seeded(0):
+        network = APPNP(graph.width, graph.classes).eval()
     with torch.no_grad():
         network.last_bias[2] = float("nan")
     with pytest.raises(FaultyPredictionError, match="NaN"):
@@ -117,14 +119,13 @@ def test_votes_and_scores_have_their_exact_expectation(tiny, fast):
     layout = cluster_layout(clusters, tiny.adjacency, addition=(0.1, 0.3), deletion=(0.2, 0.6))
     exact = ExactSmoothing(tiny, network, layout)
     classifier = NetworkClassifier(network) if fast else EdgeIndexClassifier(network, 2)
-    count = 600
+    count = 2400
     tally = sample_nodes(classifier, tiny, layout, SamplingPlan(100, count, seed=1, chunk_size=300))
     q, mu, _ = exact.statistics(exact.clean, tally.candidate, np.zeros(5))
-    for node in range(5):
-        low, high = stats.binom.interval(1 - 1e-4, count, q[node])
-        assert low <= tally.votes[node] <= high
+    assert_binomial(tally.votes, count, np.clip(q, 0, 1))
     histogram = score_histogram(tally)
-    means, variances = histogram.scores()
+    means, _ = histogram.scores()
+    margin = mean_margin(count, numbers=5)
     # Scores are rounded down to 1/256.
-    assert (means <= mu + 4.5 * np.sqrt(variances / count)).all()
-    assert (means >= mu - 1 / 256 - 4.5 * np.sqrt(variances / count)).all()
+    assert (means <= mu + margin).all()
+    assert (means >= mu - 1 / 256 - margin).all()

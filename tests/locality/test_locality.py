@@ -32,6 +32,7 @@ from localsmooth.locality import (
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, Uniform
 from localsmooth.report.locality import levels_figure, locality_figure
+from tests.chance import assert_binomial
 from tests.tiny_runs import changed, configuration, write_inputs
 
 SHAPE = (4, 6)
@@ -65,6 +66,10 @@ def items(count: int, value: float = 0.8) -> list[np.ndarray]:
     return [np.full((1, *SHAPE), value, dtype=np.float32) + 0.001 * number for number in range(count)]
 
 
+MARGINS = 0.3 + 0.001 * np.arange(3)
+"""How far these three are from the threshold."""
+
+
 def measured(function: object, samples: int = 200) -> Measurement:
     several = items(3, 0.8)
     return measure_locality(model(function), several, [layout()] * 3, Gaussian(), LEVELS, samples=samples, seed=1)
@@ -74,18 +79,16 @@ def test_a_local_model_is_disturbed_by_its_own_cell_alone() -> None:
     found = measured(own_pixel)
     own = np.eye(4, dtype=bool)
     assert (found.agreement[:, ~own] == 1).all()
-    # The margin is .3: a vote stays with probability Φ(.3/σ). 3 items × 6 outputs × 200 samples.
+    # A vote stays with probability Φ(.3/σ). 3 items × 6 outputs × 200 samples.
     for level, matrix in zip(found.levels, found.agreement, strict=True):
-        expected = norm.cdf(0.301 / level)
-        assert np.abs(matrix[own] - expected).max() < 5 * np.sqrt(expected * (1 - expected) / 3600) + 1e-4
+        assert_binomial(np.rint(3600 * matrix[own]), 3600, norm.cdf(MARGINS / level).mean())
 
 
 def test_a_global_model_is_disturbed_by_every_cell_alike() -> None:
     found = measured(everywhere)
     # Noise in a quarter of 24 pixels moves the mean by σ·√6/24.
     for level, matrix in zip(found.levels, found.agreement, strict=True):
-        expected = norm.cdf(0.301 * 24 / np.sqrt(6) / level)
-        assert np.abs(matrix - expected).max() < 5 * np.sqrt(expected * (1 - expected) / 600) + 1e-3
+        assert_binomial(np.rint(600 * matrix), 600, norm.cdf(MARGINS * 24 / np.sqrt(6) / level).mean())
         assert (matrix == matrix[:1]).all()  # all outputs see the same mean
 
 
@@ -103,7 +106,7 @@ def test_other_noise(noise: Uniform | Bernoulli, levels: tuple[float, float]) ->
     # A one falls below ½ under U[1 − λ, 1 + λ] with probability (λ − ½)/(2λ), and by a flip with probability θ.
     expected = [1.0, 0.75] if isinstance(noise, Uniform) else [0.9, 0.6]
     for matrix, share in zip(found.agreement, expected, strict=True):
-        assert np.abs(matrix[own] - share).max() < 5 * np.sqrt(0.25 / 2400)
+        assert_binomial(np.rint(2400 * matrix[own]), 2400, share)
         assert (matrix[~own] == 1).all()
 
 
@@ -119,8 +122,7 @@ def test_batches_and_order_of_levels_change_nothing() -> None:
 def test_joint_agreement_of_a_local_model() -> None:
     several, placed = items(3), layout(0.4, 2.0)
     found = measure_joint(model(own_pixel), several, [placed] * 3, Gaussian(), samples=300)
-    expected = norm.cdf(0.301 / 0.4)
-    assert np.abs(found - expected).max() < 5 * np.sqrt(expected * (1 - expected) / 5400) + 1e-3
+    assert_binomial(np.rint(5400 * found), 5400, norm.cdf(MARGINS / 0.4).mean())
     windows = windowed(placed, 0)
 
     def anywhere(batch: np.ndarray) -> np.ndarray:

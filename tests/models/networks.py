@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import torch
 from onnx import TensorProto, helper, numpy_helper
+from tests.seeding import seeded
 from torch import nn
 
 
 def pointwise(classes: int = 3, channels: int = 2, seed: int = 0) -> nn.Conv2d:
     """A 1×1 convolution: exact under cropping, padding and any order of the pixels."""
-    torch.manual_seed(seed)
-    return nn.Conv2d(channels, classes, 1).eval()
+    with seeded(seed):
+        return nn.Conv2d(channels, classes, 1).eval()
 
 
 def local(classes: int = 3, channels: int = 2, seed: int = 0) -> nn.Module:
     """A fully convolutional network with a receptive field of 5×5."""
-    torch.manual_seed(seed)
-    return nn.Sequential(
-        nn.Conv2d(channels, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, classes, 3, padding=1)
-    ).eval()
+    with seeded(seed):
+        return nn.Sequential(
+            nn.Conv2d(channels, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, classes, 3, padding=1)
+        ).eval()
 
 
 def pointwise_onnx(path, weight, bias, *, shape, sigmoid=False, dtype=np.float32):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from networks import local, pointwise, save
 from onnx import TensorProto, helper, numpy_helper
+from tests.seeding import seeded
 from torch import nn
 from torch.nn import functional
 
@@ -37,7 +38,8 @@ class TestGoodModels:
         assert check_model(model, (ITEM * 255).to(torch.uint8).numpy()).output_shape == (8, 9)
 
     def test_classifier_of_whole_items(self):
-        head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 5)).eval()
+        with seeded(0):
+            head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 5)).eval()
         assert check_model(TorchModel(head, bounds=(0, 1), classes=5), ITEM).output_shape == ()
 
     def test_probabilities_and_labels(self):
@@ -129,11 +131,13 @@ class TestDependenceOnTheBatch:
 
 
 class TestChance:
+    @seeded(0)
     def test_functional_dropout(self):
         inner = local()
         with pytest.raises(InvalidInputError, match="two calls on the same batch differ"):
             check_model(model(lambda x: functional.dropout(inner(x), 0.1, training=True)), ITEM)
 
+    @seeded(0)
     def test_of_labels(self):
         inner = local()
         noisy = lambda x: (inner(x) + torch.randn(len(x), 3, 8, 9)).argmax(1)  # noqa: E731

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from networks import local, pointwise
+from tests.seeding import seeded
 from torch import nn
 from torch.nn import functional
 
@@ -71,7 +72,8 @@ class TestOutputs:
         torch.testing.assert_close(made, expected)
 
     def test_logits_without_spatial_axes_stay(self):
-        head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 5))
+        with seeded(0):
+            head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 5))
         made = TorchModel(Wrapped(head, HuggingFaceOutput).eval(), bounds=(0, 1), classes=5)(batch(3, 2, 8, 8))
         assert made.shape == (3, 5)
 
@@ -311,7 +313,8 @@ class TestWorkingPrecision:
         assert f"torch.{model.evaluated_in}" == str(dtype)
 
     def test_the_coarsest_part_counts(self):
-        module = nn.Sequential(nn.Conv2d(2, 2, 1), pointwise().bfloat16(), nn.Conv2d(3, 3, 1)).eval()
+        with seeded(0):
+            module = nn.Sequential(nn.Conv2d(2, 2, 1), pointwise().bfloat16(), nn.Conv2d(3, 3, 1)).eval()
         assert TorchModel(module, bounds=(0, 1), classes=3).evaluated_in == "bfloat16"
 
     def test_of_autocast(self):
@@ -335,7 +338,8 @@ class TestOptions:
         assert seen == [False, True]
 
     def test_channels_last_leaves_signals_alone(self):
-        model = TorchModel(nn.Conv1d(2, 3, 1).eval(), bounds=(0, 1), classes=3, channels_last=True)
+        with seeded(0):
+            model = TorchModel(nn.Conv1d(2, 3, 1).eval(), bounds=(0, 1), classes=3, channels_last=True)
         assert model(batch(2, 2, 9)).shape == (2, 3, 9)
 
     def test_autocast(self):
@@ -415,7 +419,8 @@ class TestFingerprint:
         assert len(seen) == len(values) + 1
 
     def test_structure_counts(self):
-        modules = [nn.Conv2d(2, 3, 3, padding=p).eval() for p in (1, 2)]
+        with seeded(0):
+            modules = [nn.Conv2d(2, 3, 3, padding=p).eval() for p in (1, 2)]
         modules[1].load_state_dict(modules[0].state_dict())
         made = [TorchModel(m, bounds=(0, 1), classes=3).fingerprint() for m in modules]
         assert made[0] != made[1]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from tests.chance import assert_binomial
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
@@ -44,7 +44,7 @@ def test_flip_frequencies(noise: Noise, level_map: np.ndarray, dtype: torch.dtyp
         if np.isinf(theta):
             assert (z[:, row, column] == 0.0).all()
         else:
-            assert stats.binomtest(int(count), samples, theta).pvalue > 1e-4
+            assert_binomial(count, samples, drawable_probabilities(np.array(theta)))
 
 
 def test_certain_flips_and_none() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.chance import assert_binomial
 
 from localsmooth.noise import Randomness
 
@@ -47,7 +48,7 @@ def test_uniform_numbers_are_on_the_grid_of_drawable_probabilities(make) -> None
     assert numbers.max() < 1
     # The last bit is set in half of the numbers, the large ones included.
     odd = np.rint(scaled[numbers > 0.5]) % 2
-    assert abs(odd.mean() - 0.5) < 5 * 0.5 / np.sqrt(odd.size)
+    assert_binomial(odd.sum(), odd.size, 0.5)
 
 
 def test_both_precisions() -> None:

@@ -26,6 +26,7 @@ from localsmooth.pipeline import certify, recertify
 from localsmooth.pipeline.threat import Flips, Kind, NormBall
 from localsmooth.results import RATIO, load, run_info
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from tests.chance import CHECK
 
 SHAPE = (4, 6)
 
@@ -159,7 +160,14 @@ def test_k_familywise_subtracts_its_discount() -> None:
 
 def test_uniform_noise_never_certifies_beyond_its_width() -> None:
     image = np.linspace(0.0, 1.0, 24).reshape(1, *SHAPE)
-    result = run(soft_model(50.0), image, GridLayout((2, 3), 0.3, 0.6), noise=Uniform(), budgets=[0.0, 0.1, 0.29, 0.31])
+    result = run(
+        soft_model(50.0),
+        image,
+        GridLayout((2, 3), 0.3, 0.6),
+        noise=Uniform(),
+        budgets=[0.0, 0.1, 0.29, 0.31],
+        alpha=CHECK,
+    )
     radius = result["radius"].values[0]
     assert result.attrs["norm"] == "l1"
     assert 0.2 < radius.max() < 0.3

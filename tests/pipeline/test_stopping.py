@@ -40,7 +40,7 @@ from localsmooth.pipeline.record import load_items, load_record
 from localsmooth.pipeline.stopping import Goal, with_goals
 from localsmooth.results import RATIO, load, run_info
 from localsmooth.sampling import DirectoryStore, NoProgress, SamplingOptions, SamplingPlan, StoppingRule, sample
-from tests.bounds.guarantee import assert_level_kept
+from tests.chance import assert_level_kept
 from tests.config.test_configuration import changed
 from tests.pipeline.models import threshold_model
 

@@ -166,7 +166,7 @@ def test_reduced_precision_says_what_is_certified() -> None:
     model = Timed(Clock(), {False: 1.0, True: 1.0}, 1).with_options(precision=torch.float16)
     sample(
         model,
-        [torch.rand(1, 4, 6)],
+        [torch.zeros(1, 4, 6)],
         [isotropic_layout(1.0, (4, 6), (4, 6))],
         Gaussian(),
         SamplingPlan(1, 1),

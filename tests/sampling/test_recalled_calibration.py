@@ -13,14 +13,15 @@ from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import DirectoryStore, SamplingOptions, SamplingPlan, SerialExecutor, sample
 from localsmooth.sampling.store import ChunkKey, FinishedChunk, StoreError
+from tests.seeding import seeded
 
 SHAPE = (6, 8)
 PLAN = SamplingPlan(n_candidate=16, n_bound=64, seed=1, chunk_size=16)
 
 
 def run(store: DirectoryStore, **options: object) -> dict[ChunkKey, FinishedChunk]:
-    torch.manual_seed(0)
-    model = TorchModel(torch.nn.Conv2d(1, 2, 3, padding=1).eval(), bounds=None, classes=2)
+    with seeded(0):
+        model = TorchModel(torch.nn.Conv2d(1, 2, 3, padding=1).eval(), bounds=None, classes=2)
     sample(
         model,
         [torch.zeros(1, *SHAPE)],

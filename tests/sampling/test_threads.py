@@ -22,6 +22,7 @@ from localsmooth.sampling import (
     default_executor,
     sample,
 )
+from tests.seeding import seeded
 
 SHAPE = (6, 8)
 PLAN = SamplingPlan(n_candidate=40, n_bound=200, seed=7, chunk_size=16)
@@ -104,7 +105,8 @@ def test_what_goes_wrong_in_a_thread_is_raised_and_finished_chunks_stay() -> Non
 def test_default_is_threads_for_torch_modules_on_the_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    network = TorchModel(torch.nn.Conv2d(1, 2, 1).eval(), bounds=None, classes=2)
+    with seeded(0):
+        network = TorchModel(torch.nn.Conv2d(1, 2, 1).eval(), bounds=None, classes=2)
     assert isinstance(default_executor(network), ThreadExecutor)
     assert isinstance(default_executor(network.with_options(compile=True)), SerialExecutor)
     assert isinstance(default_executor(exact_model()), SerialExecutor)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sklearn.metrics import jaccard_score
+from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
@@ -59,8 +60,8 @@ def test_output_of_a_sample_does_not_depend_on_the_rest_of_its_batch(network: nn
         torch.testing.assert_close(network(batch)[0], network(batch[:1])[0], rtol=1e-4, atol=1e-4)
 
 
+@seeded(0)
 def test_folding_batch_norm_keeps_the_function() -> None:
-    torch.manual_seed(0)
     trained = UNet(width=4, batch_norm=True).train()
     for _ in range(3):  # move the running statistics away from their start
         trained(2.0 + 3.0 * torch.randn(4, 1, 16, 24))
@@ -77,6 +78,7 @@ def test_folding_batch_norm_keeps_the_function() -> None:
     assert fused.state_dict().keys() == UNet(width=4).state_dict().keys()
 
 
+@seeded(0)
 def test_width_sets_the_number_of_parameters() -> None:
     small, large = (sum(parameter.numel() for parameter in UNet(width=width).parameters()) for width in (16, 72))
     assert 19 <= large / small <= 21

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.chance import CHECK, mean_margin
+from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.certificates import ABSTAIN
@@ -20,8 +22,8 @@ BUDGETS = [0.1, 0.25, 0.5, 0.8, 1.2]
 
 
 def two_layer_segmenter(seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    network = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 3, padding=1))
+    with seeded(seed):
+        network = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 3, padding=1))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(2.0)
@@ -65,9 +67,9 @@ def surely_changed(
     prediction: np.ndarray,
     groups: np.ndarray,
     generator: torch.Generator,
-    samples: int = 3000,
+    samples: int = 12_000,
 ) -> int:
-    """How many predictions another class beats by more than five standard errors."""
+    """How many predictions another class beats by more than chance may have done."""
     changed = 0
     with torch.inference_mode():
         for group in range(levels.shape[0]):
@@ -75,7 +77,7 @@ def surely_changed(
             votes = network(image + noise * levels[group]).argmax(1).numpy()
             share = np.stack([(votes == k).mean(0) for k in range(3)])
             kept = np.take_along_axis(share, np.maximum(prediction, 0)[None], 0)[0]
-            beaten = share.max(0) - kept > 5 * np.sqrt(2 * 0.25 / samples)
+            beaten = share.max(0) - kept > mean_margin(samples, 2, 2 * kept.size)
             changed += int((beaten & (prediction != ABSTAIN) & (groups == group)).sum())
     return changed
 
@@ -89,7 +91,7 @@ def test_adversary_never_beats_the_certificate(seed: int) -> None:
         [image.numpy()],
         layout=LAYOUT,
         plan=SamplingPlan(n_candidate=100, n_bound=4000, seed=seed, chunk_size=500),
-        alpha=0.01,
+        alpha=CHECK,
         budgets=BUDGETS,
         options=SamplingOptions(batch_size=256),
         progress=NoProgress(),

@@ -26,6 +26,7 @@ from localsmooth.training import (
     one_cycle,
     train,
 )
+from tests.seeding import seeded
 
 OPTIONS = TrainingOptions(epochs=3, batch_size=8, learning_rate=0.05, validate_every=2, checkpoint_every=1)
 
@@ -38,10 +39,15 @@ def data(count: int, seed: int) -> TensorDataset:
 
 
 def network(seed: int = 0) -> nn.Module:
-    torch.manual_seed(seed)
-    return nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.2), nn.Conv2d(4, 2, 1)
-    )
+    with seeded(seed):
+        return nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.2), nn.Conv2d(4, 2, 1)
+        )
+
+
+@seeded(0)
+def pointwise() -> nn.Conv2d:
+    return nn.Conv2d(1, 2, 1)
 
 
 def one_group(low: float = 0.1) -> OneGroup:
@@ -60,7 +66,7 @@ def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("kind", [OneGroup, AllGroups])
 def test_it_learns(kind: type[OneGroup] | type[AllGroups], loss: Loss) -> None:
     options = TrainingOptions(epochs=12, batch_size=8, learning_rate=0.03, schedule=one_cycle)
-    module = nn.Conv2d(1, 2, 1)
+    module = pointwise()
     augmentation = kind(GroupNoise(GridLayout((2, 2), 0.1, 0.3), Gaussian()))
     report = train(module, data(64, 0), data(16, 1), augmentation, options, loss=loss)
     assert report.best_miou > 0.98
@@ -80,17 +86,17 @@ def test_a_killed_run_ends_with_the_same_weights(tmp_path: Path, after: int) -> 
     with pytest.raises(KilledError):
         train(network(), data(64, 0), data(16, 1), one_group(), OPTIONS, directory=tmp_path / "cut", progress=kill)
     resumed = network()
-    torch.manual_seed(999)  # nothing may depend on the global stream
     steps: list[int] = []
-    found = train(
-        resumed,
-        data(64, 0),
-        data(16, 1),
-        one_group(),
-        OPTIONS,
-        directory=tmp_path / "cut",
-        progress=lambda step, steps_, loss, miou: steps.append(step),
-    )
+    with seeded(999):  # nothing may depend on the global stream
+        found = train(
+            resumed,
+            data(64, 0),
+            data(16, 1),
+            one_group(),
+            OPTIONS,
+            directory=tmp_path / "cut",
+            progress=lambda step, steps_, loss, miou: steps.append(step),
+        )
     assert found == expected
     assert steps == list(range(after + 1, 25))
     for name, value in weights_of(whole).items():
@@ -112,7 +118,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 
 def test_it_never_ends_worse_than_it_began() -> None:
-    module = nn.Conv2d(1, 2, 1)
+    module = pointwise()
     with torch.no_grad():
         assert module.bias is not None
         module.weight[:, 0, 0, 0] = torch.tensor([-10.0, 10.0])
@@ -151,7 +157,7 @@ def test_what_cannot_be_used_is_refused() -> None:
     empty = TensorDataset(torch.zeros(0, 1, 4, 4), torch.zeros(0, 4, 4, dtype=torch.long))
     with pytest.raises(InvalidInputError, match="training"):
         train(network(), empty, data(4, 0), one_group(), OPTIONS)
-    broken = nn.Conv2d(1, 2, 1)
+    broken = pointwise()
     with torch.no_grad():
         broken.weight.fill_(float("nan"))
     with pytest.raises(InvalidInputError, match="loss"):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
-import torch
 from jaxtyping import Int
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -52,6 +51,7 @@ from localsmooth.graphs import (
 )
 from localsmooth.layout import Layout
 from localsmooth.sampling import SamplingPlan
+from localsmooth.seeds import torch_seeded
 
 __all__ = [
     "GraphData",
@@ -131,10 +131,10 @@ def _origin(section: AppnpSection | GcnSection, data: GraphData) -> str:
 
 
 def _network(section: AppnpSection | GcnSection, graph: AttributedGraph) -> GraphNetwork:
-    torch.manual_seed(section.seed)
-    if isinstance(section, AppnpSection):
-        return APPNP(graph.width, graph.classes, section.hidden, steps=section.steps, teleport=section.teleport)
-    return GCN(graph.width, graph.classes, tuple(section.hidden))
+    with torch_seeded(section.seed):
+        if isinstance(section, AppnpSection):
+            return APPNP(graph.width, graph.classes, section.hidden, steps=section.steps, teleport=section.teleport)
+        return GCN(graph.width, graph.classes, tuple(section.hidden))
 
 
 def _train(network: GraphNetwork, section: AppnpSection | GcnSection, data: GraphData) -> None:

@@ -26,6 +26,7 @@ from localsmooth.config.schema import (
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.scenes import CLASS_NAMES, load_unet
+from localsmooth.seeds import torch_seeded
 
 __all__ = ["build_model", "build_module", "import_attribute", "load_weights"]
 
@@ -73,6 +74,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
         raise ConfigurationError(f"model.checkpoint: {path} does not hold weights of this module: {error}") from error
 
 
+@torch_seeded(0)  # weights that the user's code draws are the same every time
 def build_module(factory: str, checkpoint: Path | None) -> nn.Module:
     """Make a module by a function of the user's own, in evaluation mode.
 
@@ -124,9 +126,10 @@ def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model
 
 
 def _segmentation_model(section: SegmentationModelSection, sampling: SamplingSection) -> Model:
-    module = segmentation_network(
-        section.architecture, encoder=section.encoder, classes=section.classes, channels=section.channels
-    )
+    with torch_seeded(0):
+        module = segmentation_network(
+            section.architecture, encoder=section.encoder, classes=section.classes, channels=section.channels
+        )
     load_weights(module, section.checkpoint)
     return TorchModel(
         module,

@@ -19,6 +19,7 @@ from localsmooth.graphs.linear import sparse_linear
 from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency
 from localsmooth.graphs.split import NodeSplit
 from localsmooth.layout import Layout
+from localsmooth.seeds import torch_seeded
 
 __all__ = ["TrainingOptions", "TrainingReport", "self_labeled", "train_with_noise"]
 
@@ -90,7 +91,18 @@ def train_with_noise(
         Called with (epoch, training loss, validation loss).
     """
     options = TrainingOptions() if options is None else options
-    torch.manual_seed(options.seed)
+    with torch_seeded(options.seed):
+        return _train(network, graph, split, layout, options, progress)
+
+
+def _train(
+    network: GraphNetwork,
+    graph: AttributedGraph,
+    split: NodeSplit,
+    layout: Layout,
+    options: TrainingOptions,
+    progress: Callable[[int, float, float], None] | None,
+) -> TrainingReport:
     generator = random_stream(options.seed, (2,))  # keys of samples have four entries
     noises = [AttributeNoise.of_group(graph.attributes, layout, group) for group in range(layout.outputs.count)]
     adjacency = normalized_adjacency(torch.from_numpy(graph.edge_index), graph.nodes)

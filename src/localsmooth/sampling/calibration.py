@@ -185,7 +185,8 @@ def _rate(
     """Samples per second, from the fastest of a few passes; None if memory does not suffice."""
     try:
         with torch.inference_mode():
-            batch = torch.rand(shape, dtype=dtype, device=model.device)
+            generator = torch.Generator(model.device).manual_seed(0)
+            batch = torch.rand(shape, dtype=dtype, device=model.device, generator=generator)
             durations: list[float] = []
             began = clock()
             while not durations or (len(durations) < 4 and clock() - began < 4 * patience):

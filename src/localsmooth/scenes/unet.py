@@ -16,6 +16,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.scenes.digits import CLASS_NAMES
+from localsmooth.seeds import torch_seeded
 
 __all__ = ["CHECKPOINT", "DEFAULT_WIDTH", "UNet", "load_unet"]
 
@@ -163,7 +164,8 @@ def load_unet(checkpoint: Path = CHECKPOINT) -> nn.Module:
         weights = load_file(checkpoint)
     except (OSError, SafetensorError) as error:
         raise InvalidInputError("checkpoint", f"{checkpoint} cannot be read ({error})", remedy) from error
-    network = UNet()
+    with torch_seeded(0):  # what is drawn here is overwritten
+        network = UNet()
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in weights.items()}
     if found != expected:

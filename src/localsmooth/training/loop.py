@@ -16,6 +16,7 @@ from torch import nn
 from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import confusion_matrix, mean_iou
 from localsmooth.models.fingerprint import describe_module, tensor_digest
+from localsmooth.seeds import torch_seeded
 from localsmooth.training.losses import IGNORED, CrossEntropy, Loss
 from localsmooth.training.noise import Augmentation
 from localsmooth.training.options import TrainingOptions
@@ -185,16 +186,19 @@ def _step(
     network.train()
     for group in optimizer.param_groups:
         group["lr"] = options.learning_rate * options.schedule(done)
-    torch.manual_seed(int(np.random.SeedSequence(options.seed, spawn_key=(_DROPOUT, step)).generate_state(1)[0]))
-    images, labels = _stack(data, chosen.tolist(), options.device)
-    value = augmentation.loss(network, images, labels, loss, step)
-    number = float(value.detach())
-    if not math.isfinite(number):
-        raise InvalidInputError(
-            "loss", f"step {step} has loss {number}", "Lower the learning rate, or look for NaN in images and network"
-        )
-    optimizer.zero_grad()
-    value.backward()
+    seed = int(np.random.SeedSequence(options.seed, spawn_key=(_DROPOUT, step)).generate_state(1)[0])
+    with torch_seeded(seed, options.device):
+        images, labels = _stack(data, chosen.tolist(), options.device)
+        value = augmentation.loss(network, images, labels, loss, step)
+        number = float(value.detach())
+        if not math.isfinite(number):
+            raise InvalidInputError(
+                "loss",
+                f"step {step} has loss {number}",
+                "Lower the learning rate, or look for NaN in images and network",
+            )
+        optimizer.zero_grad()
+        value.backward()
     optimizer.step()
     return number
 
