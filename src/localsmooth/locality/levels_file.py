@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -12,6 +13,7 @@ from jaxtyping import Float
 
 from localsmooth.datasets import ItemSet
 from localsmooth.datasets.arrays import load_array
+from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["LevelsFile", "item_digest", "read_levels", "require_unseen", "write_levels"]
@@ -55,7 +57,9 @@ def write_levels(path: Path, levels: np.ndarray, items: ItemSet) -> None:
         What it was fitted on.
     """
     digests = np.array(sorted({item_digest(item.image) for item in items}), dtype=_DIGEST)
-    np.savez(path, levels=np.asarray(levels, dtype=np.float64), calibration=digests)
+    content = io.BytesIO()
+    np.savez(content, levels=np.asarray(levels, dtype=np.float64), calibration=digests)
+    write_atomically(path, content.getvalue())
 
 
 def read_levels(path: Path, field: str = "layout.levels") -> LevelsFile:
