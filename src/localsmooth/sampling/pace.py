@@ -27,25 +27,25 @@ class Pace:
     def start(self, total: int, done: int) -> None:
         """Begin with so many of a total done already."""
         self.total, self.done, self._before = total, done, done
-        self._begun = self._told = self._clock()
+        self._begun = self._told = self._now = self._clock()
 
     def advance(self, more: int) -> bool:
         """Count some more; whether a report is due."""
         self.done += more
-        now = self._clock()
-        due = now - self._told >= self._every or self.done >= self.total
+        self._now = self._clock()
+        due = self._now - self._told >= self._every or self.done >= self.total
         if due:
-            self._told = now
+            self._told = self._now
         return due
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
-        return max(self._clock() - self._begun, 1e-9)
+        """From the start to what was counted last."""
+        return max(self._now - self._begun, 1e-9)
 
     @property
     def rate(self) -> float:
-        """Done per second since the start."""
+        """Done per second in that time."""
         return (self.done - self._before) / self.seconds
 
     @property
