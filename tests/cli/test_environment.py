@@ -149,7 +149,7 @@ def test_configurations_with_byte_order_marks_are_read(folder: Path, encoding: s
 
 def test_configurations_in_other_encodings_are_named(folder: Path) -> None:
     (folder / "run.toml").write_bytes(CONFIG.replace('"tiny"', '"größer"').encode("latin-1"))
-    with pytest.raises(ConfigurationError, match=r"run\.toml: it is not in UTF-8"):
+    with pytest.raises(ConfigurationError, match=r"run\.toml: not valid TOML: it is not in UTF-8"):
         invoke("certify", "run.toml", "--out", "run")
 
 

@@ -169,7 +169,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path))
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: it is not in UTF-8 ({error}). Save it in that encoding.") from None
+        raise ConfigurationError(
+            f"{path}: not valid TOML: it is not in UTF-8 ({error}). Save it in that encoding."
+        ) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{path}: not valid TOML: {error}.") from None
     except OSError as error:
