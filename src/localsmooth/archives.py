@@ -9,6 +9,7 @@ from types import TracebackType
 
 import numpy as np
 
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Archive"]
@@ -35,7 +36,7 @@ class Archive:
     """
 
     def __init__(self, path: str | os.PathLike[str], field: str) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fspath(expanded(path))
         self._field = field
         try:
             self._file = zipfile.ZipFile(self.path)

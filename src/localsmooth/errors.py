@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["InvalidInputError", "LocalsmoothError"]
+__all__ = ["InvalidInputError", "LocalsmoothError", "OutputError"]
 
 
 class LocalsmoothError(Exception):
@@ -27,3 +27,23 @@ class InvalidInputError(LocalsmoothError, ValueError):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{field}: {problem}. {remedy}")
+
+
+class OutputError(LocalsmoothError, OSError):
+    """A file cannot be written.
+
+    Parameters
+    ----------
+    path
+        The file.
+    problem
+        What the system says.
+    remedy
+        What to do about it.
+    """
+
+    REMEDY = "Free some space, restore access, or name another file"
+
+    def __init__(self, path: object, problem: str, remedy: str = REMEDY) -> None:
+        self.problem = problem
+        super().__init__(f"{path} cannot be written ({problem}). {remedy}")

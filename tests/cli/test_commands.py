@@ -79,9 +79,11 @@ def test_executor_and_log_are_chosen_on_the_command_line(folder: Path) -> None:
     )
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert "images/s" in first.stderr
-    events = [json.loads(line) for line in second.stderr.splitlines() if line.startswith("{")]
-    assert [events[0]["event"], events[-1]["event"]] == ["message", "summary"]
-    assert events[-1]["samples"] == 2 * 4 * 320
+    events = [json.loads(line) for line in second.output.splitlines()]
+    kinds = [event["event"] for event in events]
+    assert (kinds[0], kinds[-5:]) == ("message", ["summary", *["certifying"] * 3, "result"])
+    assert events[-5]["samples"] == 2 * 4 * 320
+    assert load(events[-1]["file"]).attrs["method"] == "tiny"
     one, two = (load(folder / name / "result.nc") for name in ("one", "two"))
     assert one["certified"].equals(two["certified"])
     assert one["votes"].equals(two["votes"])

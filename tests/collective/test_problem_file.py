@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from localsmooth.cli.solve import solve as solve_command
+from localsmooth.cli.commands import solve as solve_command
 from localsmooth.collective import answer_record, problem_from, read_problems, solve
 from localsmooth.errors import InvalidInputError
 

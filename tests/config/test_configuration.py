@@ -120,7 +120,7 @@ def test_files_that_are_no_configuration_are_refused(tmp_path) -> None:
     broken.write_text("[model\n")
     with pytest.raises(ConfigurationError, match="not valid TOML"):
         load_configuration(broken)
-    broken.write_bytes(b"\xff\xfe")
+    broken.write_bytes(b"\xff\xfd")
     with pytest.raises(ConfigurationError, match="not valid TOML"):
         load_configuration(broken)
     broken.write_text("#" * (1 << 20) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.faults.trouble import (
     CHUNKS,
     Comatose,
     Greedy,
+    Leaving,
     Poisonous,
     Sleepy,
     Suicidal,
@@ -40,6 +42,18 @@ def test_kill_9_of_a_worker_costs_nothing_but_time(tmp_path: Path) -> None:
     assert (tmp_path / "struck").exists()
     assert processes(tmp_path) == 2, "the worker was not replaced"
     assert len(store.finished()) == CHUNKS
+    assert_same(found, undisturbed())
+    assert not multiprocessing.active_children()
+
+
+def test_without_sigkill_workers_are_replaced_and_ended_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, where `signal` has no SIGKILL."""
+    model = Leaving(tmp_path, call=5)
+    monkeypatch.delattr(signal, "SIGKILL")
+    found = disturbed(model, executor=ProcessExecutor(1))
+    assert processes(tmp_path) == 2, "the worker was not replaced"
     assert_same(found, undisturbed())
     assert not multiprocessing.active_children()
 

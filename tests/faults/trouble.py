@@ -73,6 +73,13 @@ class Troubled(ExactModel):
         return self
 
 
+class Leaving(Troubled):
+    """Its process ends, as by a fault in a library."""
+
+    def strike(self) -> None:
+        os._exit(3)
+
+
 class Suicidal(Troubled):
     """Its process is killed, as by kill -9 or by the system for lack of memory."""
 

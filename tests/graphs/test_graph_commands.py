@@ -92,6 +92,15 @@ def test_a_run_leaves_result_network_and_tallies(small):
     assert np.array_equal(load(small / "run" / "result.nc")["certified"].values, result["certified"].values)
 
 
+def test_json_is_json_for_graphs_as_well(small, tmp_path):
+    shown = _invoke("certify", small / "small.toml", "--out", tmp_path / "run", "--log", "json")
+    assert shown.exit_code == 0
+    told = [json.loads(line) for line in shown.output.splitlines()]
+    assert {"message", "start", "progress", "certifying", "result"} <= {event["event"] for event in told}
+    assert told[-1] == told[-1] | {"event": "result", "file": str(tmp_path / "run" / "result.nc")}
+    assert np.array_equal(load(told[-1]["file"])["eta"].values, load(small / "run" / "result.nc")["eta"].values)
+
+
 def test_the_run_is_listed_as_complete(small):
     shown = _invoke("runs", small / "run", "--json")
     (run,) = json.loads(shown.output)

@@ -27,6 +27,31 @@ def test_preparation_drops_loops_makes_edges_undirected_and_binarises():
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
+@pytest.mark.parametrize("form", ["coo", "csr"])
+@pytest.mark.parametrize(("kind", "count"), [("u1", 256), ("i1", 256), ("u2", 65536)])
+def test_parallel_edges_are_one_edge_however_many_there_are(form: str, kind: str, count: int):
+    ones, ends = np.ones(count, kind), np.ones(count, int)
+
+    def parallel(width: int):
+        if form == "coo":
+            return sp.coo_matrix((ones, (np.zeros(count, int), ends)), shape=(4, width))
+        return sp.csr_array((ones, ends, np.array([0, count, count, count, count])), shape=(4, width))
+
+    graph = graph_from_arrays(parallel(4), parallel(3), np.arange(4) % 2)
+    assert (graph.edges, graph.ones) == (1, 1)
+    if form == "csr":
+        assert AttributedGraph(graph.adjacency, parallel(3), graph.labels).ones == 1
+
+
+@pytest.mark.parametrize("form", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
+def test_every_sparse_form_makes_the_same_graph(form: str):
+    matrix = sp.csr_matrix(np.array([[0, 300, 0], [0, 0, 2], [0, 0, 0]]))
+    graph = graph_from_arrays(matrix.asformat(form), sp.csr_matrix(np.eye(3)).asformat(form), np.zeros(3, int))
+    assert (graph.edges, graph.ones) == (2, 3)
+    with pytest.raises(InvalidInputError, match=r"^edges: an entry is negative"):
+        graph_from_arrays((-matrix).asformat(form), np.eye(3), np.zeros(3, int))
+
+
 def test_edge_lists_sparse_matrices_and_pyg_objects_make_the_same_graph():
     edges = np.array([[0, 0, 2], [1, 0, 1]])
     bits, labels = np.eye(3, 4), np.array([0, 1, 1])

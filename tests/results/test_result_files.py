@@ -121,7 +121,7 @@ def test_a_failed_write_leaves_the_old_file(dataset: xr.Dataset, tmp_path: Path,
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    monkeypatch.setattr("localsmooth.disk.os.fsync", fail)
     with pytest.raises(OSError, match="No space"):
         save(dataset, path)
     assert path.read_bytes() == before

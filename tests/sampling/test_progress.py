@@ -12,7 +12,15 @@ import pytest
 import torch
 from rich.console import Console
 
-from localsmooth.sampling import JsonProgress, MemoryStore, RichProgress, SamplingSummary, SerialExecutor
+from localsmooth.sampling import (
+    JsonProgress,
+    MemoryStore,
+    NoProgress,
+    RichProgress,
+    SamplingSummary,
+    SerialExecutor,
+    tell_certifying,
+)
 from localsmooth.sampling.usage import EnergyMeter, UsageMeter, peak_memory
 from tests.sampling.exact import PLAN, ExactModel, run
 
@@ -136,3 +144,33 @@ def test_peak_memory_grows_with_what_is_used() -> None:
     assert after is not None
     assert before <= after
     assert after > block.nbytes
+
+
+def test_logs_get_a_line_now_and_then() -> None:
+    stream, now = io.StringIO(), iter(np.arange(0.0, 1e6, 30.0))
+    progress = RichProgress(Console(file=stream, width=300), every=60.0, clock=lambda: float(next(now)))
+    progress.start(1000, 900)
+    for _ in range(50):
+        progress.advance(2)
+    progress.certifying(0, 3)
+    for done in (1, 2, 3):
+        progress.certifying(done, 3)
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "Sampling: 1,000 samples, 900 of them stored earlier"
+    assert lines[1] == "Sampling: 904 of 1,000 samples, 0.1 samples/s, about 0:24:00 left"
+    assert lines[25] == "Sampling: 1,000 of 1,000 samples, 0.1 samples/s, about 0:00:00 left"
+    assert lines[26:] == ["Certifying 3 items", "Certified 2 of 3 items"]
+
+
+def test_progress_of_ones_own_needs_no_more_than_before() -> None:
+    class Own:
+        """Has the methods that `SamplingProgress` names, and no others."""
+
+        __enter__, __exit__ = NoProgress.__enter__, NoProgress.__exit__
+        start, advance, message, finish = NoProgress.start, NoProgress.advance, NoProgress.message, NoProgress.finish
+
+    tell_certifying(Own(), 0, 1)  # pyright: ignore[reportArgumentType]
+    tell_certifying(None, 0, 1)
+    stream = io.StringIO()
+    tell_certifying(JsonProgress(stream), 0, 1)
+    assert [(event["event"], event["done"], event["total"]) for event in events(stream)] == [("certifying", 0, 1)]

@@ -167,3 +167,16 @@ def test_graphs_and_images_are_not_compared(folder: Path) -> None:
     with pytest.raises(ConfigurationError, match="Make a sweep for each"):
         expand({"base": {}, "method": methods}, folder)
     assert expand({"base": {}, "method": methods[:1]}, folder).quality == "accuracy"
+
+
+@pytest.mark.parametrize("section", ['labels = "labels.npy"\n'])
+def test_items_without_labels_are_refused_before_anything_runs(folder: Path, section: str) -> None:
+    with pytest.raises(ConfigurationError, match=r'method "localized", .*\ndata\.labels: they are missing'):
+        sweep_of(folder, (section, ""))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_sweep_files_with_byte_order_marks_are_read(folder: Path, encoding: str) -> None:
+    text = (folder / "sweep.toml").read_text()
+    (folder / "sweep.toml").write_text(text, encoding=encoding)
+    assert len(load_sweep(folder / "sweep.toml").points) == 6

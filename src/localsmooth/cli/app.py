@@ -1,45 +1,28 @@
-"""Commands, and how their errors are shown."""
+"""The program, and how its errors are shown."""
 
 from __future__ import annotations
 
-import importlib
+import io
+import os
 import sys
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import localsmooth
+from localsmooth.cli.commands import COMMANDS
 from localsmooth.errors import LocalsmoothError
 
-__all__ = ["COMMANDS", "app", "main", "program"]
+__all__ = ["app", "main"]
 
-COMMANDS = ("certify", "recertify", "report", "runs", "merge", "sweep", "locality", "solve", "demo")
-"""In the order in which help lists them; each is the function of that name in the module of that name."""
-
-app: typer.Typer
-"""The program with all commands, made where somebody asks for it."""
-
-
-def __getattr__(name: str) -> typer.Typer:
-    if name == "app":
-        return program()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def program(commands: Sequence[str] = COMMANDS) -> typer.Typer:
-    """Return the program with some of its commands. Only their modules are imported, which may take seconds."""
-    made = typer.Typer(
-        help="Prove how many predictions of a model one adversarial input can change.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-    for name in commands:
-        made.command()(getattr(importlib.import_module(f"localsmooth.cli.{name}"), name))
-    made.callback()(_options)
-    return made
+app = typer.Typer(
+    help="Prove how many predictions of a model one adversarial input can change.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # square brackets in help are square brackets
+)
+"""The program with all commands."""
 
 
 def _version(wanted: bool | None) -> None:
@@ -48,7 +31,8 @@ def _version(wanted: bool | None) -> None:
         raise typer.Exit
 
 
-def _options(
+@app.callback()
+def options(
     version: Annotated[
         bool | None, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = None,
@@ -56,13 +40,23 @@ def _options(
     """Prove how many predictions of a model one adversarial input can change."""
 
 
+for command in COMMANDS:
+    app.command(short_help=str(command.__doc__).splitlines()[0])(command)
+
+
 def main() -> None:
     """Run the command line; an error that a user can mend is one message and exit status 2."""
-    console = Console(stderr=True)
-    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    # Figures are drawn into files. What a notebook sets for its children may name a package that is not there.
+    os.environ["MPLBACKEND"] = "agg"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal or a file that does not know ε shows something else
+            stream.reconfigure(errors="backslashreplace")
     try:
-        program([first] if first in COMMANDS else () if first == "--version" else COMMANDS)()
+        app()
     except LocalsmoothError as error:
+        from localsmooth.terminal import terminal
+
+        console = terminal()
         console.print("Error:", style="bold red", end=" ")
-        console.print(str(error), markup=False, highlight=False)
+        console.print(str(error))
         sys.exit(2)

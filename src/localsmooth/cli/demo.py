@@ -5,16 +5,17 @@ from __future__ import annotations
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 import xarray as xr
-from rich.console import Console
 
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.summary import print_summary
+from localsmooth.cli.telling import Teller
 from localsmooth.config import parse_configuration
+from localsmooth.disk import make_folder
 from localsmooth.report import write_report
+from localsmooth.terminal import terminal
 
 __all__ = ["demo", "demo_configurations"]
 
@@ -27,19 +28,15 @@ def demo_configurations() -> dict[str, dict[str, Any]]:
     return {"localized": localized, "isotropic": isotropic}
 
 
-def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the two runs and the page.")] = Path(
-        "localsmooth-demo"
-    ),
-) -> None:
+def demo(out: Path) -> None:
     """Certify a segmentation of handwritten digits, with localized and with isotropic noise, and show both."""
-    console = Console(stderr=True)
-    out.mkdir(parents=True, exist_ok=True)
+    told = Teller()
+    make_folder(out)
     results: dict[str, xr.Dataset] = {}
     for name, values in demo_configurations().items():
-        console.print(f"Certifying scenes of handwritten digits with {name} noise", style="bold")
-        results[name] = run_configuration(parse_configuration(values), out / name, console)
+        told.say(f"Certifying scenes of handwritten digits with {name} noise")
+        results[name] = run_configuration(parse_configuration(values), out / name, told)
     page = out / "report.html"
     write_report(results, page, title="Scenes of handwritten digits")
-    print_summary(results, Console())
-    console.print(f"Report: {page}", highlight=False)
+    print_summary(results, terminal(stderr=False))
+    told.say(f"Report: {page}")

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from localsmooth.cli.summary import print_summary
+from localsmooth.cli.telling import Teller
 from localsmooth.config.build_graph import (
     build_classifier,
     build_graph_data,
@@ -28,20 +29,19 @@ from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
-from localsmooth.sampling import RichProgress
 
 __all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
 
 _SHOWN = 7
 
 
-def run_graph_configuration(configuration: GraphConfiguration, out: Path, console: Console) -> xr.Dataset:
+def run_graph_configuration(configuration: GraphConfiguration, out: Path, told: Teller) -> xr.Dataset:
     """Train or load, sample what is missing, and certify into a run directory."""
     file = out / "network.safetensors"
     try:
         data = build_graph_data(configuration)
         if not file.exists():
-            console.print("Preparing the model; a network without weights is trained now.", highlight=False)
+            told.say("Preparing the model; a network without weights is trained now.")
         classifier = build_classifier(configuration, data, file)
         return certify_graph(
             classifier,
@@ -55,10 +55,10 @@ def run_graph_configuration(configuration: GraphConfiguration, out: Path, consol
             graph_name=data.name,
             configuration=configuration.model_dump(mode="json"),
             batch_size=configuration.sampling.batch_size,
-            progress=RichProgress(console),
+            progress=told.progress,
         )
     except KeyboardInterrupt:
-        console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
+        told.interrupted()
         raise
 
 
@@ -108,7 +108,7 @@ def print_graph_summary(result: xr.Dataset, console: Console) -> None:
     bound = str(result["bound"].values[-1])
     for target, words in (("ratio", "certified ratio"), ("accuracy", "certified accuracy")):
         if target in result["target"].values:
-            console.print(_joint(result, target, bound, f"{words} ({bound})"))
+            console.print(_joint(result, target, bound, f"{words} ({bound})"), soft_wrap=False)
     additions = kind_curve(result, "addition")
     if additions.sizes["budget"] > 1:
         console.print("Additions alone are the table's column ε⁻ = 0, deletions alone its row ε⁺ = 0.", highlight=False)

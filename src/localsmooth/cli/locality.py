@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import torch
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from localsmooth.config import Configuration, ConfigurationError, load_configuration
 from localsmooth.config.build import build_calibration, build_layout, build_noise
 from localsmooth.config.build_model import build_model
 from localsmooth.config.schema import SparseFlipsSection
+from localsmooth.disk import make_folder, write_atomically
 from localsmooth.layout import Grid, Layout
 from localsmooth.locality import measure_joint, measure_locality, propose, write_levels
 from localsmooth.models import Model, check_model
 from localsmooth.report import save_figure
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
 from localsmooth.report.tables import Table, percent
+from localsmooth.terminal import terminal
 
 __all__ = ["locality"]
 
 _SYMBOLS = {"gaussian": "σ", "uniform": "λ", "bernoulli": "θ"}
 
 
-def locality(
-    config: Annotated[
-        Path, typer.Argument(help="Configuration file (TOML) with calibration items.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Directory for levels.npz, the page and figures.")],
-    quality: Annotated[
-        float | None, typer.Option("--quality", help="Wanted vote agreement, instead of the file's.")
-    ] = None,
-) -> None:
+def locality(config: Path, out: Path, quality: float | None) -> None:
     """Measure how much noise in one cell disturbs the predictions of another, and propose a level matrix."""
-    console = Console(stderr=True)
+    console = terminal()
     sys.path.insert(0, str(config.resolve().parent))
     configuration = load_configuration(config)
     section = configuration.locality
@@ -76,7 +69,7 @@ def locality(
         wanted = section.quality if quality is None else quality
         wanted = float(np.average(by_rule, weights=sizes)) if wanted is None else wanted
         proposal = propose(measured, wanted, joint, sizes)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_levels(out / "levels.npz", proposal.levels, items)
     symbol = _SYMBOLS[configuration.noise.distribution]
     matrices = {"proposal": proposal.levels, "distance rule of the file": rule}
@@ -89,15 +82,17 @@ def locality(
         "The levels may be used for items that are not among the calibration items; certification checks this.",
     ]
     page = render_locality("Locality", notes, measured.levels, measured.agreement, matrices, table, symbol)
-    (out / "locality.html").write_text(page, encoding="utf-8")
-    np.savez(out / "measurement.npz", levels=measured.levels, agreement=measured.agreement)
+    write_atomically(out / "locality.html", page.encode("utf-8", errors="replace"))
+    content = io.BytesIO()
+    np.savez(content, levels=measured.levels, agreement=measured.agreement)
+    write_atomically(out / "measurement.npz", content.getvalue())
     for suffix in ("svg", "pdf"):
         save_figure(locality_figure(measured.levels, measured.agreement, symbol), out / f"agreement.{suffix}")
         save_figure(levels_figure(matrices, symbol), out / f"levels.{suffix}")
     for row in table.rows:
         line = "; ".join(f"{heading} {cell}" for heading, cell in zip(table.headings[1:], row[1:], strict=True))
-        console.print(f"{row[0]}: {line}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Report: {out / 'locality.html'}", highlight=False)
+        console.print(f"{row[0]}: {line}")
+    console.print(f"Report: {out / 'locality.html'}")
     typer.echo(f'[layout]\ncells = {configuration.layout.cells}\nlevels = "{out / "levels.npz"}"')
 
 

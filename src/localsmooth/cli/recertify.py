@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 from pydantic import TypeAdapter, ValidationError
-from rich.console import Console
 
 from localsmooth.cli.graph import print_graph_summary, recertify_graph_run
 from localsmooth.cli.summary import print_summary
@@ -18,6 +16,7 @@ from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.load import load_certificate
 from localsmooth.config.methods import build_method
 from localsmooth.config.schema import AnyNoise
+from localsmooth.disk import require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.store import is_graph_run
 from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings, ItemMethod
@@ -25,6 +24,7 @@ from localsmooth.pipeline.recertify import recertify_with
 from localsmooth.pipeline.record import RunRecord, load_record
 from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
 from localsmooth.results import save
+from localsmooth.terminal import terminal
 
 __all__ = ["parse_budgets", "recertify"]
 
@@ -49,20 +49,15 @@ def parse_budgets(text: str) -> list[float]:
 
 
 def recertify(
-    run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
-    alpha: Annotated[float | None, typer.Option("--alpha", help="Failure probability per item.")] = None,
-    budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count.")] = None,
-    additions: Annotated[str | None, typer.Option("--additions", help="Budgets of added bits, for a graph.")] = None,
-    deletions: Annotated[str | None, typer.Option("--deletions", help="Budgets of deleted bits, for a graph.")] = None,
-    bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help=r"File with a \[certificate] section to use instead of the run's.")
-    ] = None,
-    shown: Annotated[
-        str | None,
-        typer.Option("--name", help="What reports call it. [default: the run's name, and the method if it is another]"),
-    ] = None,
-    to: Annotated[Path | None, typer.Option("--to", help="File to write. [default: RUN/recertified.nc]")] = None,
+    run: Path,
+    alpha: float | None,
+    budgets: str | None,
+    additions: str | None,
+    deletions: str | None,
+    bound: list[str] | None,
+    config: Path | None,
+    shown: str | None,
+    to: Path | None,
 ) -> None:
     """Certify again from the tallies of a finished run, without sampling."""
     for name in bound or ():
@@ -70,8 +65,8 @@ def recertify(
             raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(COLLECTIVE_BOUNDS)}")
     if shown is not None and not shown.strip():
         raise InvalidInputError("--name", "it is empty", "Write a name, or leave the option out")
-    target = run / "recertified.nc" if to is None else to
     record = load_record(run)
+    target = require_writable(run / "recertified.nc" if to is None else to)
     if is_graph_run(record):
         if budgets is not None:
             raise InvalidInputError("--budgets", "a graph has two kinds of budgets", "Pass --additions and --deletions")
@@ -87,7 +82,7 @@ def recertify(
         if shown is not None:
             result = result.assign_attrs(method=shown)
         save(result, target)
-        print_graph_summary(result, Console())
+        print_graph_summary(result, terminal(stderr=False))
         return _say(target)
     if additions is not None or deletions is not None:
         raise InvalidInputError("--additions", "this run is not on a graph", "Pass --budgets")
@@ -103,12 +98,12 @@ def recertify(
         changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
     result = recertify_with(run, replace(settings, **changes), method, shown)
     save(result, target)
-    print_summary({str(result.attrs["method"]): result}, Console())
+    print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
     return _say(target)
 
 
 def _say(target: Path) -> None:
-    Console(stderr=True).print(f"Result: {target}. Picture: localsmooth report {target}", highlight=False)
+    terminal().print(f"Result: {target}. Picture: localsmooth report {target}")
 
 
 def _settings(record: RunRecord, section: CertificateSection | None) -> tuple[CertificationSettings, ItemMethod | None]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
 import xarray as xr
-from rich.console import Console
 
+from localsmooth.disk import make_folder, require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.report import curves_figure, item_figure, save_figure, write_report
 from localsmooth.report.summary import has_target
 from localsmooth.results import ACCURACY, RATIO, load
+from localsmooth.terminal import terminal
 
 __all__ = ["load_results", "report"]
 
@@ -38,27 +37,22 @@ def load_results(runs: list[Path]) -> dict[str, xr.Dataset]:
     return results
 
 
-def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories or result files.", show_default=False)],
-    to: Annotated[Path | None, typer.Option("--to", help="Page to write. [default: report.html in the run]")] = None,
-    figures: Annotated[Path | None, typer.Option("--figures", help="Folder for figures in PDF and PNG.")] = None,
-    title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "Collective robustness certificate",
-) -> None:
+def report(runs: list[Path], to: Path | None, figures: Path | None, title: str) -> None:
     """Write a self-contained HTML page that shows one run or compares several."""
     first = runs[0]
-    target = (first if first.is_dir() else first.parent) / "report.html" if to is None else to
     results = load_results(runs)
+    target = require_writable((first if first.is_dir() else first.parent) / "report.html" if to is None else to)
     write_report(results, target, title=title)
-    console = Console(stderr=True)
-    console.print(f"Report: {target}", highlight=False)
+    console = terminal()
+    console.print(f"Report: {target}")
     if figures is not None:
         _write_figures(results, figures)
-        console.print(f"Figures: {figures}", highlight=False)
+        console.print(f"Figures: {figures}")
 
 
 def _write_figures(results: dict[str, xr.Dataset], folder: Path) -> None:
     """Curves of each target over all results, and a panel of every item of each."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for target in (RATIO, ACCURACY):
         if all(has_target(result, target) for result in results.values()):
             drawn = curves_figure(results, target)

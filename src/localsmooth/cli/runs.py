@@ -5,31 +5,29 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.sampling import DirectoryStore, RunOverview, StoreError, find_runs, open_store, survey
+from localsmooth.terminal import terminal
 
 __all__ = ["runs"]
 
 _MISSING_SHOWN = 5
 
 
-def runs(
-    place: Annotated[str, typer.Argument(help="Folder with runs, a run, or an address.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def runs(place: str, as_json: bool) -> None:
     """List stored runs with their progress, cost and what is missing; every chunk is read and checked."""
     if "://" in place:
         found = [survey(open_store(place, read_only=True))]
         unreadable: dict[str, str] = {}
     else:
-        found, unreadable = _survey_folder(Path(place))
+        found, unreadable = _survey_folder(expanded(place))
     if not found and not unreadable:
         raise InvalidInputError("PLACE", f"{place} holds no run", "Name a folder that certify --out wrote to")
     if as_json:
@@ -41,13 +39,13 @@ def runs(
         ]
         typer.echo(json.dumps(listed + [{"place": where, "error": text} for where, text in unreadable.items()]))
         return
-    console = Console()
-    console.print(_table(found))
+    console = terminal(stderr=False)
+    console.print(_table(found), soft_wrap=False)
     for run in found:
         for line in _remarks(run):
-            console.print(line, highlight=False, markup=False)
+            console.print(line)
     for text in unreadable.values():
-        console.print(text, highlight=False, markup=False)
+        console.print(text)
 
 
 def _survey_folder(folder: Path) -> tuple[list[RunOverview], dict[str, str]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from localsmooth.cli.commands import BoundName
 from localsmooth.collective import (
     Answer,
     Bound,
@@ -24,16 +23,6 @@ from localsmooth.collective import solve as solve_problem
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
-
-
-class BoundName(Enum):
-    """Names of the bounds, weakest first."""
-
-    NAIVE = "naive"
-    LP = "lp"
-    ENVELOPE = "envelope"
-    EXACT = "exact"
-    MILP = "milp"
 
 
 def _bound(name: BoundName, gap: float | None, time_limit: float | None) -> Bound:
@@ -56,22 +45,9 @@ def _bound(name: BoundName, gap: float | None, time_limit: float | None) -> Boun
 
 
 def solve(
-    problem: Annotated[Path, typer.Argument(help="A problem, or a JSON list of problems: a .json or .npz file.")],
-    bound: Annotated[BoundName, typer.Option(help="How hard to try.")] = BoundName.ENVELOPE,
-    gap: Annotated[
-        float | None, typer.Option(help="Targets by which 'exact' may fall short of the optimum; 0 by default.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds for 'exact' and 'milp', all budgets together; 60 by default.")
-    ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Prove every answer again in exact arithmetic.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print answers as JSON.")] = False,
+    problem: Path, bound: BoundName, gap: float | None, time_limit: float | None, verify: bool, as_json: bool
 ) -> None:
-    """Certify how many predictions survive one adversary, from per-prediction certificates.
-
-    A problem has weights (output groups × input columns), eta and group (one number per output), A (rows × input
-    columns) and c (a number per row, or budgets × rows), and optionally targets, caps and integer.
-    """
+    """Certify how many predictions survive one adversary, from per-prediction certificates."""
     content = read_problems(problem)
     method = _bound(bound, gap, time_limit)
     curves = [tuple(solve_problem(each, method, verify)) for each in content.problems]

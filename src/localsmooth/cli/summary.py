@@ -40,8 +40,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
     for target, words in _TARGET_WORDS.items():
         shown = {method: dataset for method, dataset in results.items() if has_target(dataset, target)}
         if shown:
-            console.print(_table(shown, target, words, budgets))
-    console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.", highlight=False)
+            console.print(_table(shown, target, words, budgets), soft_wrap=False)
+    console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.")
     for method, dataset in results.items():
         run, numbers = run_info(dataset), prediction_numbers(dataset)
         known = {
@@ -51,14 +51,14 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             "abstaining": numbers["abstention"],
         }
         shown = ", ".join(f"{word} {value:.3f}" for word, value in known.items() if value is not None)
-        console.print(f"{method}: {shown}", highlight=False)
+        console.print(f"{method}: {shown}")
         if run.proven:
             words = f"Each of {dataset.sizes['item']} items holds with probability {1 - run.alpha:g} on its own"
         else:
             words = "These numbers are NOT proven: the rule for many outputs does not hold for all of them at once"
-        console.print(f"  {words} (N₁ = {run.n_candidate}, N₂ = {run.n_bound}).", highlight=False)
+        console.print(f"  {words} (N₁ = {run.n_candidate}, N₂ = {run.n_bound}).")
         if run.saving is not None:
-            console.print(f"  {_saving(run.saving, dataset)}", highlight=False)
+            console.print(f"  {_saving(run.saving, dataset)}")
 
 
 def _saving(saving: Saving, dataset: xr.Dataset) -> str:

@@ -7,7 +7,6 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
 
 import typer
 import xarray as xr
@@ -17,6 +16,7 @@ from rich.table import Table
 
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.graph import run_graph_configuration
+from localsmooth.cli.telling import Teller
 from localsmooth.config import GraphConfiguration
 from localsmooth.report.sweep import SweepPage, points_table, verdict
 from localsmooth.sweep import (
@@ -31,13 +31,14 @@ from localsmooth.sweep import (
     run_sweep,
 )
 from localsmooth.sweep import write_sweep_report as write_report
+from localsmooth.terminal import terminal
 
 __all__ = ["certify_quietly", "sweep"]
 
 
 def certify_quietly(configuration: AnyConfiguration, out: Path) -> xr.Dataset:
     """Certify one point; several of them share the terminal, so that none may write to it."""
-    silent = Console(file=io.StringIO())
+    silent = Teller(Console(file=io.StringIO()))
     if isinstance(configuration, GraphConfiguration):
         return run_graph_configuration(configuration, out, silent)
     with warnings.catch_warnings():
@@ -46,36 +47,26 @@ def certify_quietly(configuration: AnyConfiguration, out: Path) -> xr.Dataset:
         return run_configuration(configuration, out, silent)
 
 
-def sweep(
-    config: Annotated[Path, typer.Argument(help="Sweep file (TOML).", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", help="Directory of the sweep; finished points in it are kept.")],
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Points at once, one thread each. [default: one per core]", min=0)
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the points and what they cost, run nothing.")
-    ] = False,
-) -> None:
+def sweep(config: Path, out: Path, jobs: int | None, dry_run: bool) -> None:
     """Certify a grid of configurations and compare methods over all their settings; --jobs 0 runs one at a time."""
-    console = Console(stderr=True)
+    console = terminal()
     # As for `localsmooth certify`: modules are looked for beside the file.
     sys.path.insert(0, str(config.resolve().parent))
     loaded = load_sweep(config)
     folder = SweepFolder(out)
     if dry_run:
-        _list_points(loaded, folder, Console())
+        _list_points(loaded, folder, terminal(stderr=False))
         return
     missing = missing_jobs(loaded, folder)
     total = sum(len(job) for job in missing)
-    console.print(f"{len(loaded.points)} points, {total} to run.", highlight=False)
+    console.print(f"{len(loaded.points)} points, {total} to run.")
     left = [total]
 
     def done(job: Job, seconds: float) -> None:
         left[0] -= len(job)
         failed = any(not folder.finished(point) for point in job)
-        word = "[bold red]failed[/]" if failed else "done"
-        console.print(f"{word} after {seconds:.0f} s, {left[0]} left: ", end="", highlight=False)
-        console.print(f"{job[0].method}, {job[0].label}", markup=False, highlight=False)
+        console.print("failed" if failed else "done", style="bold red" if failed else None, end=" ")
+        console.print(f"after {seconds:.0f} s, {left[0]} left: {job[0].method}, {job[0].label}")
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     executor = Here() if jobs == 0 else Processes(cores if jobs is None else jobs)
@@ -85,12 +76,12 @@ def sweep(
         console.print("Interrupted. Finished chunks are kept: the same command goes on where this one stopped.")
         raise
     page = write_report(loaded, out)
-    _print_page(page, Console())
-    console.print(f"Report: {out / 'report.html'}", highlight=False)
+    _print_page(page, terminal(stderr=False))
+    console.print(f"Report: {out / 'report.html'}")
     if page.problems:
         for method, label, problem in page.problems:
             console.print("Failed:", style="bold red", end=" ")
-            console.print(f"{method}, {label}: {problem}", markup=False, highlight=False)
+            console.print(f"{method}, {label}: {problem}")
         console.print("The same command tries them again.")
         raise typer.Exit(1)
 
@@ -102,7 +93,7 @@ def _list_points(loaded: Sweep, folder: SweepFolder, console: Console) -> None:
     for point in loaded.points:
         state = "finished" if folder.finished(point) else "to run"
         table.add_row(point.method, point.label, f"{point.samples_per_output:,}", f"{point.total_samples:,}", state)
-    console.print(table)
+    console.print(table, soft_wrap=False)
 
 
 def _print_page(page: SweepPage, console: Console) -> None:
@@ -112,6 +103,6 @@ def _print_page(page: SweepPage, console: Console) -> None:
         table.add_column(heading, overflow="fold", justify="left" if column < content.text_columns else "right")
     for row in content.rows:
         table.add_row(*row)
-    console.print(table)
+    console.print(table, soft_wrap=False)
     for sides in page.sides:
-        console.print(f"{sides.title}: {verdict(sides, page.bounds)}.", markup=False, highlight=False)
+        console.print(f"{sides.title}: {verdict(sides, page.bounds)}.")

@@ -15,6 +15,7 @@ from localsmooth.archives import Archive
 from localsmooth.collective.answer import Answer
 from localsmooth.collective.problem import Problem
 from localsmooth.collective.threat import Caps, Integer, Rows
+from localsmooth.disk import read_text
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["ProblemFile", "answer_record", "problem_from", "read_problems"]
@@ -63,7 +64,7 @@ def read_problems(path: Path) -> ProblemFile:
             content: Any = {name: archive[name] for name in archive.names}
     elif ending == ".json":
         try:
-            content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_object)
+            content = json.loads(read_text(path), object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
             raise InvalidInputError("problem", f"{path} is not valid JSON ({error})", "correct the file") from error
     else:

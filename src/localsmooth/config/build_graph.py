@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialised
 
 from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import SCORE_BOUNDS
@@ -25,6 +26,7 @@ from localsmooth.config.graph import (
     GraphConfiguration,
     GraphModuleSection,
 )
+from localsmooth.disk import write_atomically
 from localsmooth.graphs import (
     APPNP,
     COLLECTIVE_BOUNDS,
@@ -117,9 +119,7 @@ def build_classifier(configuration: GraphConfiguration, data: GraphData, file: P
         return NetworkClassifier(network.eval())
     _train(network, section, data)
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(file.name + ".partial")
-    save_file(network.state_dict(), partial, {_ORIGIN: origin})
-    partial.replace(file)
+    write_atomically(file, serialised(network.state_dict(), {_ORIGIN: origin}))
     return NetworkClassifier(network)
 
 

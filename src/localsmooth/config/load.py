@@ -14,6 +14,7 @@ from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.explain import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.schema import Configuration
+from localsmooth.disk import expanded, read_text
 
 __all__ = [
     "load_any_configuration",
@@ -22,6 +23,7 @@ __all__ = [
     "load_graph_certificate",
     "parse_configuration",
     "parse_graph_configuration",
+    "read_toml",
     "with_execution",
 ]
 
@@ -65,8 +67,8 @@ def load_any_configuration(path: Path | str) -> Configuration | GraphConfigurati
     ConfigurationError
         As `load_configuration` does.
     """
-    path = Path(path)
-    values = _read(path)
+    path = expanded(path)
+    values = read_toml(path)
     if "graph" not in values:
         return load_configuration(path)
     try:
@@ -83,8 +85,8 @@ def load_configuration(path: Path | str) -> Configuration:
     ConfigurationError
         If the file is missing, too large, not TOML, or not a valid configuration.
     """
-    path = Path(path)
-    values = _read(path)
+    path = expanded(path)
+    values = read_toml(path)
     try:
         return parse_configuration(values, path.parent)
     except ConfigurationError as error:
@@ -131,19 +133,19 @@ def load_certificate(path: Path | str) -> CertificateSection:
     ConfigurationError
         If the file cannot be read, or has no valid certificate section.
     """
-    return _certificate(Path(path), CertificateSection)
+    return _certificate(expanded(path), CertificateSection)
 
 
 def load_graph_certificate(path: Path | str) -> GraphCertificateSection:
     """Do what `load_certificate` does, for a run on a graph."""
-    return _certificate(Path(path), GraphCertificateSection)
+    return _certificate(expanded(path), GraphCertificateSection)
 
 
 _AnyCertificate = TypeVar("_AnyCertificate", CertificateSection, GraphCertificateSection)
 
 
 def _certificate(path: Path, section: type[_AnyCertificate]) -> _AnyCertificate:
-    values = _read(path).get("certificate")
+    values = read_toml(path).get("certificate")
     if values is None:
         raise ConfigurationError(f"{path}: there is no section [certificate].")
     try:
@@ -152,12 +154,25 @@ def _certificate(path: Path, section: type[_AnyCertificate]) -> _AnyCertificate:
         raise explain(section, error) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file, in UTF-8 or with a byte order mark.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file is missing, too large, or not TOML.
+    """
     if not path.is_file():
         raise ConfigurationError(f"{path}: no such file.")
     if path.stat().st_size > _LARGEST_FILE:
         raise ConfigurationError(f"{path}: larger than 1 MiB, which no configuration is.")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return tomllib.loads(read_text(path))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{path}: not valid TOML: it is not in UTF-8 ({error}). Save it in that encoding."
+        ) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError(f"{path}: not valid TOML: {error}.") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: it cannot be read ({error.strerror or error}).") from None

@@ -7,6 +7,8 @@ from typing import Annotated, no_type_check
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
+from localsmooth.disk import expanded
+
 __all__ = ["ExistingPath", "Section"]
 
 
@@ -19,6 +21,7 @@ class Section(BaseModel):
 @no_type_check  # the annotation is a protocol that cannot be checked at run time
 def _resolve(path: Path, info: ValidationInfo) -> Path:
     folder: Path = (info.context or {}).get("folder", Path())
+    path = expanded(path)
     resolved = path if path.is_absolute() else folder / path
     if not resolved.exists():
         raise ValueError(f"no such file: {resolved}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from localsmooth.datasets.items import Item, ItemSet
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["load_array", "load_arrays"]
@@ -21,6 +22,7 @@ def load_array(path: Path, field: str) -> np.ndarray:
     InvalidInputError
         Naming `field` if the file is not a plain numeric array.
     """
+    path = expanded(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from localsmooth.datasets.folder import SegmentationFolder
 from localsmooth.datasets.pictures import read_classes, read_pixels
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Cityscapes", "CityscapesSplit"]
@@ -68,7 +69,7 @@ class Cityscapes(SegmentationFolder):
     class_names = tuple(_CLASSES.values())
 
     def __init__(self, root: Path, split: CityscapesSplit, *, scale: float = 0.5) -> None:
-        self._root = root
+        self._root = root = expanded(root)
         self._split = split
         folder = root / "leftImg8bit" / split.value
         names = sorted(path.relative_to(folder).as_posix().removesuffix(_IMAGE) for path in folder.glob(f"*/*{_IMAGE}"))

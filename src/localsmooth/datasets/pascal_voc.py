@@ -12,6 +12,7 @@ from scipy.io import loadmat
 
 from localsmooth.datasets.folder import SegmentationFolder
 from localsmooth.datasets.pictures import read_classes, read_pixels
+from localsmooth.disk import expanded, read_text
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["PascalVoc", "VocSplit"]
@@ -72,8 +73,8 @@ class PascalVoc(SegmentationFolder):
     )
 
     def __init__(self, root: Path, split: VocSplit, boundaries: Path | None = None, *, scale: float = 0.5) -> None:
-        self._root = root
-        self._boundaries = boundaries
+        self._root = root = expanded(root)
+        self._boundaries = boundaries = None if boundaries is None else expanded(boundaries)
         lists = root / "ImageSets" / "Segmentation"
         if split is not VocSplit.TRAIN_AUGMENTED:
             super().__init__(_names(lists / f"{split.value}.txt"), scale)
@@ -107,7 +108,7 @@ class PascalVoc(SegmentationFolder):
 def _names(path: Path) -> list[str]:
     if not path.is_file():
         raise InvalidInputError("root", f"there is no {path}", "Pass the folder as it is unpacked from the archive")
-    names = path.read_text(encoding="utf-8").split()
+    names = read_text(path).split()
     for name in names:
         if not name.replace("_", "").replace("-", "").isalnum():
             raise InvalidInputError("root", f'{path} lists "{name}", which is no name', "Restore the list")

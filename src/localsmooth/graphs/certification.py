@@ -8,7 +8,6 @@ import platform
 from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from jaxtyping import Bool, Int
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import ScoreCertificate
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.classifier import NodeClassifier
 from localsmooth.graphs.counters import SCORE_BINS
@@ -37,7 +37,7 @@ from localsmooth.pipeline.record import (
 )
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import save
-from localsmooth.sampling import DirectoryStore, MemoryStore, SamplingPlan, SamplingProgress, Store
+from localsmooth.sampling import DirectoryStore, MemoryStore, SamplingPlan, SamplingProgress, Store, tell_certifying
 
 __all__ = ["certify_graph", "chosen_nodes", "recertify_graph", "require_classifier"]
 
@@ -141,11 +141,12 @@ def certify_graph(
             bound_names=list(settings.bounds),
             configuration={**kept, GRAPH_RUN: True, GRAPH_ADDITIONS: [int(budget) for budget in settings.additions]},
         )
+        tell_certifying(progress, 0, 1)
         result = graph_result(sampled, settings, record)
         if out is not None:
             save_graph(sampled, store)
-            save_record(record, Path(out))
-            save(result, Path(out) / "result.nc")
+            save_record(record, expanded(out))
+            save(result, expanded(out) / "result.nc")
     return result
 
 
@@ -167,7 +168,7 @@ def recertify_graph(run: str | os.PathLike[str], settings: GraphSettings) -> xr.
     RunRecordError
         If the directory holds no finished run on a graph.
     """
-    folder = Path(run)
+    folder = expanded(run)
     record = load_record(folder)
     if not is_graph_run(record):
         raise InvalidInputError("run", f"{folder} is not a run on a graph", "Use localsmooth.recertify")

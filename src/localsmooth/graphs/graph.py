@@ -195,7 +195,7 @@ def graph_from_arrays(
     if bits.ndim != 2:
         raise InvalidInputError("attributes", f"shape {bits.shape}", "Pass a nodes × attributes matrix")
     for field, matrix in (("edges", adjacency), ("attributes", bits)):
-        values = np.asarray(matrix.data if sp.issparse(matrix) else matrix)
+        values = np.asarray(sp.coo_array(matrix).data if sp.issparse(matrix) else matrix)
         if not (np.isfinite(values).all() and (values >= 0).all()):
             raise InvalidInputError(field, "an entry is negative, infinite or NaN", "Non-zero entries are ones")
     one_way = _boolean(adjacency)
@@ -260,11 +260,9 @@ def shape_of(matrix: Any) -> tuple[int, int]:
 
 def _boolean(matrix: Any) -> sp.csr_array:
     """Non-zero entries as a canonical boolean CSR array."""
-    result: Any = sp.csr_array(matrix)
-    if result is matrix:
-        result = result.copy()
+    # Entries become boolean before duplicates are added up: sums of small integers wrap around to zero.
+    result: Any = sp.csr_array(matrix.astype(np.bool_))
     result.sum_duplicates()
-    result = result.astype(np.bool_)
     result.eliminate_zeros()
     result.sort_indices()
     return result

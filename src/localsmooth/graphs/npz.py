@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 
 import numpy as np
 import scipy.sparse as sp
 
 from localsmooth.archives import Archive
+from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
 
@@ -61,8 +63,9 @@ def save_npz(graph: AttributedGraph, path: str | os.PathLike[str]) -> None:
         entries |= {f"{name}.{part}": array for part, array in zip(_PARTS, parts, strict=True)}
     named = {"class_names": graph.class_names, "node_names": graph.node_names, "attr_names": graph.attribute_names}
     entries |= {key: np.array(names, dtype=np.str_) for key, names in named.items() if names}
-    with open(path, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **entries)
+    content = io.BytesIO()
+    np.savez_compressed(content, allow_pickle=False, **entries)
+    write_atomically(path, content.getvalue())
 
 
 def _matrix(archive: Archive, name: str) -> sp.csr_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -11,6 +12,7 @@ from jaxtyping import Float
 
 from localsmooth.datasets import ItemSet
 from localsmooth.datasets.arrays import load_array
+from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import derived, item_digest, origins_of
 
@@ -49,7 +51,9 @@ def write_levels(path: Path, levels: np.ndarray, items: ItemSet) -> None:
         What it was fitted on.
     """
     digests = np.array(sorted({item_digest(item.image) for item in items} | origins_of(levels)), dtype=_DIGEST)
-    np.savez(path, levels=np.asarray(levels, dtype=np.float64), calibration=digests)
+    content = io.BytesIO()
+    np.savez(content, levels=np.asarray(levels, dtype=np.float64), calibration=digests)
+    write_atomically(path, content.getvalue())
 
 
 def read_levels(path: Path, field: str = "layout.levels") -> LevelsFile:

@@ -13,7 +13,8 @@ from localsmooth.pipeline.item import SampledItem, certify_item
 from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import ONE_BASIS, RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.results import Saving, build_dataset, consistent
+from localsmooth.results import ItemResult, Saving, build_dataset, consistent
+from localsmooth.sampling import SamplingProgress, tell_certifying
 
 __all__ = ["assemble"]
 
@@ -24,6 +25,7 @@ def assemble(
     record: RunRecord,
     settings: CertificationSettings,
     method: ItemMethod | None = None,
+    progress: SamplingProgress | None = None,
 ) -> xr.Dataset:
     """Certify every item and build the data set.
 
@@ -39,6 +41,8 @@ def assemble(
         What to prove.
     method
         How, if not by the collective problem over base certificates.
+    progress
+        Told how many items are certified, if it is a `CertifyingProgress`.
     """
     if method is not None:
         settings = method.adjust(settings)
@@ -57,7 +61,12 @@ def assemble(
         promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
     )
     certify = certify_item if method is None else method.certify
-    return build_dataset([consistent(certify(item, noise, settings)) for item in items], run)
+    certified: list[ItemResult] = []
+    for item in items:
+        tell_certifying(progress, len(certified), len(items))
+        certified.append(consistent(certify(item, noise, settings)))
+    tell_certifying(progress, len(items), len(items))
+    return build_dataset(certified, run)
 
 
 def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:

@@ -28,6 +28,7 @@ from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.collective import Bound
 from localsmooth.datasets import ItemSet
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.models import Model
@@ -239,6 +240,7 @@ def run_certification(
     method
         How to prove it, if not by the collective problem over base certificates.
     """
+    out = None if out is None else expanded(out)
     if method is not None:
         settings = method.adjust(settings)
     options = SamplingOptions() if options is None else options
@@ -329,10 +331,10 @@ def run_certification(
             further=tuple(drawn[0].further),
         )
         if out is not None:
-            save_record(record, Path(out))
-        result = assemble(sampled, noise, record, settings, method)
+            save_record(record, out)
+        result = assemble(sampled, noise, record, settings, method, told)
         if out is not None:
-            save_result(result, Path(out))
+            save_result(result, out)
     return result
 
 

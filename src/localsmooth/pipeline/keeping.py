@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import xarray as xr
 
+from localsmooth.disk import write_atomically
 from localsmooth.results import save, set_aside
 from localsmooth.sampling import DirectoryStore, OtherRunError, RunConfiguration, Store
 
@@ -44,9 +44,7 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
         return
     path = store.path / _NAME
     if store.configuration is None:
-        partial = path.with_name(f"{_NAME}.partial")
-        partial.write_text(json.dumps(configuration, indent=1, allow_nan=False), encoding="utf-8")
-        os.replace(partial, path)
+        write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
     try:
         yield
     except OtherRunError:

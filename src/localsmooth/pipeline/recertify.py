@@ -11,6 +11,7 @@ import xarray as xr
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
+from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.method import ItemMethod
@@ -66,7 +67,7 @@ def recertify(
     RunRecordError
         If the directory holds no finished run.
     """
-    folder = Path(run)
+    folder = expanded(run)
     record = load_record(folder)
     noise = noise_from_configuration(record.noise)
     settings = CertificationSettings(
@@ -85,7 +86,7 @@ def recertify_with(
     run: Path | str, settings: CertificationSettings, method: ItemMethod | None = None, name: str | None = None
 ) -> xr.Dataset:
     """Do what `recertify` does, with settings made elsewhere."""
-    folder = Path(run)
+    folder = expanded(run)
     record = load_record(folder)
     if "graph_run" in record.configuration:
         raise InvalidInputError("run", f"{folder} is a run on a graph", "Use localsmooth.graphs.recertify_graph")

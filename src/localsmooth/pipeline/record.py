@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
 from localsmooth.certificates.combined import OutputScores, OutputVotes
+from localsmooth.disk import write_atomically
 from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.item import SampledItem
@@ -165,9 +165,8 @@ class RunRecord:
 def save_record(record: RunRecord, folder: Path) -> None:
     """Write the record with a checksum, whole or not at all."""
     content = asdict(record)
-    partial = folder / f"{_NAME}.partial"
-    partial.write_text(json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False), encoding="utf-8")
-    os.replace(partial, folder / _NAME)
+    text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
+    write_atomically(folder / _NAME, text.encode())
 
 
 def _digest(content: Mapping[str, Any]) -> str:

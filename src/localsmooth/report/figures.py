@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from localsmooth.certificates import ABSTAIN
+from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.charts import TITLES, budget_reach, dashes
 from localsmooth.report.palette import class_colors, method_color
@@ -160,12 +162,16 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     ------
     InvalidInputError
         If the name ends otherwise.
+    OutputError
+        If the file cannot be written.
     """
     suffix = Path(path).suffix.lower()
     dates = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
     if suffix not in dates:
         raise InvalidInputError("path", f"ends in {suffix!r}", "End it in .pdf, .png or .svg")
-    figure.savefig(path, dpi=300, metadata=dates[suffix])
+    content = io.BytesIO()
+    figure.savefig(content, format=suffix[1:], dpi=300, metadata=dates[suffix])
+    write_atomically(path, content.getvalue())
 
 
 def _figure(size: tuple[float, float]) -> Figure:

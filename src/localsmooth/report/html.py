@@ -8,13 +8,13 @@ import json
 import os
 from collections.abc import Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import Chart, charts
@@ -41,11 +41,11 @@ def write_report(
     ------
     InvalidInputError
         If there is no result, a data set is not a valid result, or the results cannot be compared.
-    OSError
+    OutputError
         If the file cannot be written.
     """
     page = render_report(results, title, max_items)
-    Path(path).write_bytes(page.encode("utf-8", errors="replace"))
+    write_atomically(path, page.encode("utf-8", errors="replace"))
 
 
 def render_report(

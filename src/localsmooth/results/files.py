@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import h5py
 import numpy as np
 import xarray as xr
+from xarray.backends import H5NetCDFStore
 
+from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.validate import validate
 
@@ -35,10 +39,9 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     ------
     InvalidInputError
         If the data set is not a valid result.
-    OSError
+    OutputError
         If the file cannot be written.
     """
-    target = Path(path)
     sealed = validate(dataset).copy(deep=False)
     sealed.attrs = {name: value for name, value in dataset.attrs.items() if name != "checksum"}
     sealed.attrs["checksum"] = _checksum(sealed)
@@ -47,16 +50,15 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
         array.encoding = {}
         if array.dtype.kind != "U":
             encoding[str(name)] = {"zlib": True, "complevel": 1, "_FillValue": None}
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    os.close(descriptor)
-    try:
-        sealed.to_netcdf(temporary, engine="h5netcdf", encoding=encoding)
-        with open(temporary, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, _serialised(sealed, encoding))
+
+
+def _serialised(dataset: xr.Dataset, encoding: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """The bytes of a NetCDF file, made in memory: the HDF5 library cannot be trusted to survive a full disk."""
+    content = io.BytesIO()
+    with h5netcdf.File(content, "w") as file:
+        dataset.dump_to_store(H5NetCDFStore(file), encoding=encoding)
+    return content.getvalue()
 
 
 def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str]) -> Path | None:
@@ -74,7 +76,7 @@ def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str]) -> Path | None:
     Path | None
         The older file's new name, with the first number that is free; None if there was nothing to keep.
     """
-    target = Path(path)
+    target = expanded(path)
     if not target.exists():
         return None
     try:
@@ -107,8 +109,9 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
     InvalidInputError
         If the file is missing, foreign, damaged, too large, of another version, or reaches outside itself.
     """
+    path = expanded(path)
     field = f"result file {os.fspath(path)!r}"
-    if not Path(path).is_file():
+    if not path.is_file():
         raise InvalidInputError(field, "does not exist or is not a file", "Pass a file written by `save`")
     try:
         with h5py.File(path, "r") as opened:

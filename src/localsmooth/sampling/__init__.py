@@ -16,7 +16,14 @@ from localsmooth.sampling.part import OtherPartsMissingError, Part
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.processes import ProcessExecutor
-from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
+from localsmooth.sampling.progress import (
+    CertifyingProgress,
+    NoProgress,
+    RichProgress,
+    SamplingProgress,
+    default_progress,
+    tell_certifying,
+)
 from localsmooth.sampling.ray_cluster import RayExecutor
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
 from localsmooth.sampling.sample import sample
@@ -30,6 +37,7 @@ __all__ = [
     "Accumulator",
     "BatchSize",
     "Calibration",
+    "CertifyingProgress",
     "Chunk",
     "ChunkRecord",
     "ChunkWorker",
@@ -85,4 +93,5 @@ __all__ = [
     "redraw",
     "sample",
     "survey",
+    "tell_certifying",
 ]

@@ -14,6 +14,8 @@ from localsmooth.sampling.store import StoreError
 
 __all__ = ["AddressFiles", "is_address"]
 
+# Archives do not let a file be replaced, and web servers take none.
+_READ_ONLY = frozenset({"zip", "tar", "libarchive", "http", "https", "github", "git", "data"})
 # Object stores show an upload when it is complete; elsewhere a file is written aside and moved.
 _SHOWN_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "memory"})
 
@@ -24,7 +26,7 @@ def is_address(place: str) -> bool:
 
 
 class AddressFiles(Files):
-    """Files below an address.
+    """Files below an address. Errors of the protocol's package, which have no common base, become errors of the store.
 
     Nothing keeps two processes from writing to one address. That costs time and never soundness: a chunk's name fixes
     its samples, so that each is kept once, whoever draws it.
@@ -44,15 +46,21 @@ class AddressFiles(Files):
 
     def __init__(self, address: str, *, read_only: bool) -> None:
         self._read_only = read_only
+        protocol = urlsplit(address).scheme
+        if protocol in _READ_ONLY and not read_only:
+            raise InvalidInputError(
+                "store", f"{protocol}:// takes no chunks one by one", "Pass a folder, or the address of an object store"
+            )
         try:
             system, root = fsspec.core.url_to_fs(address)
-        except (ValueError, ImportError) as error:
+        except Exception as error:  # each protocol has errors of its own
             raise InvalidInputError(
-                "store", f"the address cannot be used ({error})", "Install what its protocol needs, or pass a folder"
+                "store",
+                f"the address cannot be used ({type(error).__name__}: {error})",
+                "Correct it, install what its protocol needs, or pass a folder",
             ) from None
         self._system: Any = system
         self._root = str(root).rstrip("/")
-        protocol = urlsplit(address).scheme
         self._shown_whole = protocol in _SHOWN_WHOLE
         self._place = f"{protocol}://{self._root.lstrip('/')}"  # the host is left out, and what stands before it
 
@@ -79,14 +87,14 @@ class AddressFiles(Files):
             return int(self._system.size(f"{self._root}/{name}"))
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except Exception as error:
             raise self._failed(name, error) from error
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """Bytes of a file, or its first ones."""
         try:
             return bytes(self._system.cat_file(f"{self._root}/{name}", start=None if most is None else 0, end=most))
-        except OSError as error:
+        except Exception as error:
             raise self._failed(name, error) from error
 
     def write(self, name: str, data: bytes) -> None:
@@ -100,9 +108,9 @@ class AddressFiles(Files):
             self._system.pipe_file(aside, data)
             if aside != target:
                 self._system.mv(aside, target)
-        except OSError as error:
+        except Exception as error:
             if aside != target:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(Exception):
                     self._system.rm_file(aside)
             raise self._failed(name, error) from error
 
@@ -110,7 +118,7 @@ class AddressFiles(Files):
         """Refuse to write from now on."""
         self._read_only = True
 
-    def _failed(self, name: str, error: OSError) -> StoreError:
+    def _failed(self, name: str, error: Exception) -> StoreError:
         return StoreError(
             f"{self.where(name)} cannot be reached ({type(error).__name__}: {error}). Nothing that was finished is "
             "lost: restore access and start the run again"

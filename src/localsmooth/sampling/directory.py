@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
+from localsmooth.disk import expanded
 from localsmooth.sampling.address import AddressFiles, is_address
 from localsmooth.sampling.file_store import FileStore
 from localsmooth.sampling.files import LocalFiles
@@ -12,7 +12,11 @@ from localsmooth.sampling.files import LocalFiles
 __all__ = ["DirectoryStore", "open_store"]
 
 # What an interrupted writer leaves behind; nothing else in the directory is ever deleted.
-_LEFTOVERS = ("manifest.json.partial", "arrays/*.array.partial", "chunks/item*/*.tally.partial")
+_LEFTOVERS = (
+    *(f"{name}.*partial" for name in ("manifest.json", "certification.json", "configuration.json", "result.nc")),
+    "arrays/*.array.*partial",
+    "chunks/item*/*.tally.*partial",
+)
 
 
 class DirectoryStore(FileStore):
@@ -35,7 +39,7 @@ class DirectoryStore(FileStore):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        self.path = Path(path)
+        self.path = expanded(path)
         files = LocalFiles(self.path, read_only=read_only, leftovers=_LEFTOVERS)
         try:
             super().__init__(files, must_hold_run=read_only)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from localsmooth.disk import write_atomically
+from localsmooth.errors import OutputError
 from localsmooth.sampling.store import StoreError
 
 __all__ = ["Files", "LocalFiles"]
@@ -127,20 +127,13 @@ class LocalFiles(Files):
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading, or closed")
         target = self.path / name
-        partial = target.with_name(target.name + ".partial")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(partial, target)
-            _flush_directory(target.parent)
+            write_atomically(target, data)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
+            problem = error.problem if isinstance(error, OutputError) else error.strerror or error
             raise StoreError(
-                f"{target} cannot be written ({error.strerror or error}). Nothing that was finished is lost: free "
+                f"{target} cannot be written ({problem}). Nothing that was finished is lost: free "
                 "some space, or restore access, and start the run again"
             ) from error
 
@@ -156,13 +149,3 @@ class LocalFiles(Files):
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-
-def _flush_directory(path: Path) -> None:
-    """Make a rename durable; systems that cannot open directories do without."""
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

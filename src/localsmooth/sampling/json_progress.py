@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
+from localsmooth.sampling.pace import Pace
 from localsmooth.sampling.usage import SamplingSummary
 
 __all__ = ["JsonProgress"]
@@ -29,9 +30,10 @@ class TextStream(Protocol):
 
 
 class JsonProgress:
-    """Writes events as lines of JSON: `start`, `progress`, `message`, `summary`, and `stopped` after an error.
+    """Writes events as lines of JSON: `start`, `progress`, `message`, `summary`, `certifying`, or `stopped`.
 
-    Every event has a `time` (ISO 8601, UTC), `start` and `progress` count samples: `done` of `total`.
+    Every event has a `time` (ISO 8601, UTC); `start` and `progress` count samples, `certifying` counts items: `done` of
+    `total`. `stopped` tells which error ended sampling.
 
     Parameters
     ----------
@@ -47,12 +49,7 @@ class JsonProgress:
         self, stream: TextStream | None = None, *, every: float = 1.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._stream: TextStream = sys.stderr if stream is None else stream
-        self._every = every
-        self._clock = clock
-        self._total = 0
-        self._done = 0
-        self._begun = self._told = clock()
-        self._before = 0
+        self._pace = Pace(every, clock)
 
     def __enter__(self) -> JsonProgress:
         """Do nothing."""
@@ -61,33 +58,34 @@ class JsonProgress:
     def __exit__(self, *error: object) -> None:
         """Say what stopped the run, if something did."""
         if error and isinstance(error[0], type):
-            self._write("stopped", done=self._done, total=self._total, error=error[0].__name__, text=str(error[1]))
+            done, total = self._pace.done, self._pace.total
+            self.write("stopped", done=done, total=total, error=error[0].__name__, text=str(error[1]))
 
     def start(self, total: int, done: int) -> None:
         """Tell how much is to be done."""
-        self._total, self._done, self._before = total, done, done
-        self._begun = self._told = self._clock()
-        self._write("start", done=done, total=total)
+        self._pace.start(total, done)
+        self.write("start", done=done, total=total)
 
     def advance(self, samples: int) -> None:
         """Tell how far it has come, unless that was told a moment ago."""
-        self._done += samples
-        now = self._clock()
-        if now - self._told >= self._every or self._done >= self._total:
-            self._told = now
-            seconds = max(now - self._begun, 1e-9)
-            rate = (self._done - self._before) / seconds
-            self._write("progress", done=self._done, total=self._total, seconds=seconds, samples_per_second=rate)
+        if self._pace.advance(samples):
+            now = self._pace
+            self.write("progress", done=now.done, total=now.total, seconds=now.seconds, samples_per_second=now.rate)
 
     def message(self, text: str) -> None:
         """Pass a message on."""
-        self._write("message", text=text)
+        self.write("message", text=text)
 
     def finish(self, summary: SamplingSummary) -> None:
         """Tell what it took; figures that are not known are null."""
-        self._write("summary", **asdict(summary), images_per_second=summary.rate)
+        self.write("summary", **asdict(summary), images_per_second=summary.rate)
 
-    def _write(self, event: str, **fields: object) -> None:
+    def certifying(self, done: int, total: int) -> None:
+        """Tell how many items are certified."""
+        self.write("certifying", done=done, total=total)
+
+    def write(self, event: str, **fields: object) -> None:
+        """Write an event of any kind."""
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._stream.write(json.dumps({"event": event, "time": stamp, **fields}) + "\n")
         self._stream.flush()

@@ -26,8 +26,9 @@ from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Re
 from localsmooth.sampling.process_worker import HELLO, READY, work
 from localsmooth.sampling.record import ChunkRecord
 
-__all__ = ["ProcessExecutor", "pickled", "require_workers"]
+__all__ = ["ProcessExecutor", "end_now", "pickled", "require_workers"]
 
+_KILLED = -9  # exit status of a process that SIGKILL ended; Windows has no such signal
 _GRACE = 5.0  # seconds for a process that was killed to be gone
 
 
@@ -210,7 +211,7 @@ class _Processes(Crew):
 
     def end(self, worker: Hashable) -> None:
         assert isinstance(worker, _Member)
-        worker.process.kill()  # its end of the pipe closes
+        end_now(worker.process)  # its end of the pipe closes
 
     def wait(self, seconds: float | None) -> Sequence[Event]:
         events: list[Event] = []
@@ -244,9 +245,9 @@ class _Processes(Crew):
         member.process.join(_GRACE)
         code = member.process.exitcode
         if code is None:
-            member.process.kill()
+            end_now(member.process)
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        hint = ", as the system does to processes for lack of memory" if code == -signal.SIGKILL else ""
+        hint = ", as the system does to processes for lack of memory" if code == _KILLED else ""
         return Lost(member, f"process {member.process.pid} ended with {how}{hint}")
 
     def close(self) -> None:
@@ -254,10 +255,18 @@ class _Processes(Crew):
         members = list(self._members.values())
         self._members.clear()
         for member in members:
-            member.process.kill()
+            end_now(member.process)
         for member in members:
             member.process.join(_GRACE)
             member.connection.close()
+
+
+def end_now(process: SpawnProcess) -> None:
+    """End a process whatever it is at; where there is no SIGKILL, as on Windows, `terminate` does that."""
+    if hasattr(signal, "SIGKILL"):
+        process.kill()
+    else:
+        process.terminate()
 
 
 @contextmanager

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from localsmooth.sampling.pace import Pace
 from localsmooth.sampling.usage import SamplingSummary
+from localsmooth.terminal import terminal
 
-__all__ = ["NoProgress", "RichProgress", "SamplingProgress", "default_progress"]
+__all__ = [
+    "CertifyingProgress",
+    "NoProgress",
+    "RichProgress",
+    "SamplingProgress",
+    "default_progress",
+    "tell_certifying",
+]
 
 
 @runtime_checkable
@@ -40,6 +52,21 @@ class SamplingProgress(Protocol):
     def finish(self, summary: SamplingSummary) -> None:
         """All that could be drawn was drawn, and this is what it took."""
         ...
+
+
+@runtime_checkable
+class CertifyingProgress(Protocol):
+    """A `SamplingProgress` that is also told about what follows sampling; its context has been left by then."""
+
+    def certifying(self, done: int, total: int) -> None:
+        """So many items of a total are certified."""
+        ...
+
+
+def tell_certifying(progress: SamplingProgress | None, done: int, total: int) -> None:
+    """Tell how many items are certified, if that is asked for."""
+    if isinstance(progress, CertifyingProgress):
+        progress.certifying(done, total)
 
 
 class NoProgress:
@@ -74,16 +101,24 @@ class _Rate(ProgressColumn):
 
 
 class RichProgress:
-    """A bar with samples per second and the time left; messages only where the console is not a terminal.
+    """A bar with samples per second and the time left. Where the console is no terminal: a line now and then.
 
     Parameters
     ----------
     console
         Where to draw; standard error by default.
+    every
+        Seconds between two lines, at least, where there is no bar.
+    clock
+        Seconds, monotonic.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
-        self._console = Console(stderr=True) if console is None else console
+    def __init__(
+        self, console: Console | None = None, *, every: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = terminal() if console is None else console
+        self._lines = None if self._console.is_terminal else Pace(every, clock)
+        self._items = Pace(every, clock)
         self._bar = Progress(
             TextColumn("sampling"),
             BarColumn(),
@@ -91,7 +126,7 @@ class RichProgress:
             _Rate(),
             TimeRemainingColumn(),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=self._lines is not None,
         )
         self._task = self._bar.add_task("sampling", total=None, start=False)
 
@@ -108,21 +143,36 @@ class RichProgress:
         """Set the length of the bar."""
         self._bar.update(self._task, total=total, completed=done)
         self._bar.start_task(self._task)
+        if self._lines is not None:
+            self._lines.start(total, done)
+            self.message(f"Sampling: {total:,} samples, {done:,} of them stored earlier")
 
     def advance(self, samples: int) -> None:
         """Move the bar."""
         self._bar.advance(self._task, samples)
+        if self._lines is not None and self._lines.advance(samples):
+            now = self._lines
+            left = "" if now.left is None else f", about {timedelta(seconds=round(now.left))} left"
+            self.message(f"Sampling: {now.done:,} of {now.total:,} samples, {now.rate:,.1f} samples/s{left}")
 
     def message(self, text: str) -> None:
         """Print a line above the bar."""
-        self._console.print(text, highlight=False, markup=False)
+        self._console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def finish(self, summary: SamplingSummary) -> None:
         """Print what it took."""
         self.message(str(summary))
 
+    def certifying(self, done: int, total: int) -> None:
+        """Say that sampling is over, and from time to time how many items are certified."""
+        if done == 0:
+            self._items.start(total, 0)
+            self.message(f"Certifying {total} item{'s' * (total != 1)}")
+        elif self._items.advance(done - self._items.done) and done < total:
+            self.message(f"Certified {done} of {total} items")
+
 
 def default_progress() -> SamplingProgress:
     """A bar on the terminal, if standard error is one; otherwise silence."""
-    console = Console(stderr=True)
+    console = terminal()
     return RichProgress(console) if console.is_terminal else NoProgress()

@@ -18,8 +18,10 @@ from pathlib import Path
 import torch
 import xarray as xr
 
+from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.results import save
+from localsmooth.sampling.processes import end_now
 from localsmooth.sweep.expand import Sweep
 from localsmooth.sweep.outcome import SweepFolder
 from localsmooth.sweep.point import AnyConfiguration, SweepPoint
@@ -52,11 +54,10 @@ def run_job(job: Job, folder: SweepFolder, runner: Runner) -> None:
         error.unlink(missing_ok=True)
         try:
             result = runner(point.configuration, folder.run(point))
-            partial = folder.result(point).with_suffix(".partial.nc")
-            save(result, partial)
-            os.replace(partial, folder.result(point))
+            save(result, folder.result(point))
         except Exception as problem:
-            error.write_text(f"{type(problem).__name__}: {problem}\n\n{traceback.format_exc()}", encoding="utf-8")
+            text = f"{type(problem).__name__}: {problem}\n\n{traceback.format_exc()}"
+            write_atomically(error, text.encode("utf-8", errors="replace"))
 
 
 class SweepExecutor(ABC):
@@ -121,7 +122,7 @@ class Processes(SweepExecutor):
             for process, _, _ in running.values():
                 process.join(10)
                 if process.is_alive():
-                    process.kill()
+                    end_now(process)
 
 
 def _child(job: Job, folder: SweepFolder, runner: Runner, path: list[str]) -> None:
@@ -144,9 +145,8 @@ def _end_with_parent() -> None:
 def _report_death(job: Job, folder: SweepFolder, code: int | None) -> None:
     for point in job:
         if not folder.finished(point) and not folder.error(point).exists():
-            folder.error(point).write_text(
-                f"the process ended with code {code} (-9 often means that memory ran out)\n", encoding="utf-8"
-            )
+            text = f"the process ended with code {code} (-9 often means that memory ran out)\n"
+            write_atomically(folder.error(point), text.encode())
 
 
 def run_sweep(
@@ -171,6 +171,7 @@ def run_sweep(
     done
         Told about every job that has ended.
     """
+    out = expanded(out)
     folder = SweepFolder(out)
-    (out / "results").mkdir(parents=True, exist_ok=True)
+    make_folder(out / "results")
     executor.run(missing_jobs(sweep, folder), folder, runner, (lambda job, seconds: None) if done is None else done)

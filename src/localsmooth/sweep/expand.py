@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,17 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from localsmooth.config import ConfigurationError, GraphConfiguration, parse_configuration, parse_graph_configuration
+from localsmooth.config import (
+    Configuration,
+    ConfigurationError,
+    GraphConfiguration,
+    parse_configuration,
+    parse_graph_configuration,
+)
 from localsmooth.config.explain import explain
+from localsmooth.config.load import read_toml
+from localsmooth.config.schema import ArraysSection, ImageFilesSection
+from localsmooth.disk import expanded
 from localsmooth.sweep.keys import point_keys
 from localsmooth.sweep.point import AnyConfiguration, SweepPoint
 from localsmooth.sweep.section import ComparisonSection, SweepSection
@@ -21,7 +29,6 @@ from localsmooth.sweep.section import ComparisonSection, SweepSection
 __all__ = ["Sweep", "expand", "load_sweep"]
 
 _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
-_LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +74,8 @@ def load_sweep(path: Path | str) -> Sweep:
     ConfigurationError
         If the file cannot be read, is not valid, or has a point that is no valid configuration.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ConfigurationError(f"{path}: no such file.")
-    if path.stat().st_size > _LARGEST_FILE:
-        raise ConfigurationError(f"{path}: larger than 1 MiB, which no sweep file is.")
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"{path}: not valid TOML: {error}.") from None
+    path = expanded(path)
+    values = read_toml(path)
     try:
         return expand(values, path.parent)
     except ConfigurationError as error:
@@ -117,6 +117,8 @@ def expand(values: Mapping[str, object], folder: Path | None = None) -> Sweep:
             known[point.key] = label
             points.append(point)
     _require_comparable(points)
+    for point in points:
+        _require_labels(point)
     sweep = Sweep(section, tuple(points))
     _require_flips(sweep)
     for comparison in section.comparison:
@@ -131,6 +133,17 @@ def _configuration(base: Mapping[str, Any], changes: Mapping[str, object], folde
         _assign(merged, key, value)
     filled = _fill(merged, merged)
     return parse_graph_configuration(filled, folder) if "graph" in filled else parse_configuration(filled, folder)
+
+
+def _require_labels(point: SweepPoint) -> None:
+    """Refuse items without labels before anything is sampled: the quality of a point could not be told."""
+    if isinstance(point.configuration, Configuration):
+        data = point.configuration.data
+        if isinstance(data, ArraysSection | ImageFilesSection) and data.labels is None:
+            raise ConfigurationError(
+                f'method "{point.method}", {point.label}:\ndata.labels: they are missing, and points are '
+                "compared by their quality. Name the labels of the items."
+            )
 
 
 def _require_comparable(points: list[SweepPoint]) -> None:

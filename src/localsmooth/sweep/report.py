@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from localsmooth.config import GraphConfiguration
+from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.metrics import OperatingPoint
 from localsmooth.report import save_figure
 from localsmooth.report.sweep import Sides, SweepPage, render_sweep
@@ -122,22 +124,24 @@ def write_sweep_report(sweep: Sweep, out: Path) -> SweepPage:
         Its directory.
     """
     page = sweep_page(sweep, read_outcomes(sweep, SweepFolder(out)))
-    (out / "report.html").write_text(render_sweep(page), encoding="utf-8")
-    with (out / "points.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(
-            ["method", "setting", "samples_per_output", "samples_per_item", sweep.quality]
-            + [f"acr_{bound}".replace(" ", "_") for bound in page.bounds]
-        )
-        for points in page.methods.values():
-            for point in points:
-                numbers = [point.quality, *(point.radii[bound] for bound in page.bounds)]
-                writer.writerow(
-                    [point.method, point.label, point.samples_per_output, point.total_samples]
-                    + [f"{value:.6f}" for value in numbers]
-                )
+    out = expanded(out)
+    write_atomically(out / "report.html", render_sweep(page).encode("utf-8", errors="replace"))
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream)
+    writer.writerow(
+        ["method", "setting", "samples_per_output", "samples_per_item", sweep.quality]
+        + [f"acr_{bound}".replace(" ", "_") for bound in page.bounds]
+    )
+    for points in page.methods.values():
+        for point in points:
+            numbers = [point.quality, *(point.radii[bound] for bound in page.bounds)]
+            writer.writerow(
+                [point.method, point.label, point.samples_per_output, point.total_samples]
+                + [f"{value:.6f}" for value in numbers]
+            )
+    write_atomically(out / "points.csv", stream.getvalue().encode("utf-8", errors="replace"))
     figures = out / "figures"
-    figures.mkdir(exist_ok=True)
+    make_folder(figures)
     shown = {"all": page.methods} | {f"comparison-{n}": sides.methods for n, sides in enumerate(page.sides, start=1)}
     for name, methods in shown.items():
         if page.bounds and any(methods.values()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from pydantic import TypeAdapter, ValidationError
-from safetensors.torch import save_file
+from safetensors.torch import save as serialised
 from torch import nn
 
+from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["History", "TrainingStore", "TrainingStoreError"]
@@ -63,7 +64,7 @@ class TrainingStore:
     """
 
     def __init__(self, directory: Path | str, settings: Mapping[str, Any]) -> None:
-        self.directory = Path(directory)
+        self.directory = expanded(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self._settings = {name: str(value) for name, value in settings.items()}
 
@@ -87,15 +88,14 @@ class TrainingStore:
             "best": None if best is None else dict(best),
             "history": asdict(history),
         }
-        partial = self.directory / (_STATE + ".partial")
-        torch.save(state, partial)
-        os.replace(partial, self.directory / _STATE)
+        content = io.BytesIO()
+        torch.save(state, content)
+        write_atomically(self.directory / _STATE, content.getvalue())
 
     def save_best(self, weights: Mapping[str, torch.Tensor]) -> None:
         """Write the best weights."""
-        partial = self.directory / (_BEST + ".partial")
-        save_file({name: value.detach().cpu().contiguous().clone() for name, value in weights.items()}, partial)
-        os.replace(partial, self.best)
+        kept = {name: value.detach().cpu().contiguous().clone() for name, value in weights.items()}
+        write_atomically(self.best, serialised(kept))
 
     def load(
         self, network: nn.Module, optimizer: torch.optim.Optimizer, device: str

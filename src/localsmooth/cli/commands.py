@@ -1,0 +1,194 @@
+"""What may be written on the command line. What a command does is imported when it is called, which takes seconds."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from localsmooth.disk import expanded
+
+__all__ = ["COMMANDS", "BoundName", "Log", "Place"]
+
+
+class Log(StrEnum):
+    """How progress is told."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Place(StrEnum):
+    """Where samples are drawn."""
+
+    SERIAL = "serial"
+    THREADS = "threads"
+    PROCESSES = "processes"
+    RAY = "ray"
+
+
+class BoundName(StrEnum):
+    """Names of the bounds, weakest first."""
+
+    NAIVE = "naive"
+    LP = "lp"
+    ENVELOPE = "envelope"
+    EXACT = "exact"
+    MILP = "milp"
+
+
+COMMANDS: list[Callable[..., None]] = []
+"""In the order in which help lists them."""
+
+
+def _command(signature: Callable[..., None]) -> Callable[..., None]:
+    """Make a command that calls the function of this name in the module of this name, with `~` in paths expanded."""
+
+    @functools.wraps(signature)
+    def call(**arguments: Any) -> None:
+        module = importlib.import_module(f"localsmooth.cli.{signature.__name__}")
+        getattr(module, signature.__name__)(**{name: _at_home(value) for name, value in arguments.items()})
+
+    COMMANDS.append(call)
+    return call
+
+
+def _at_home(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_at_home(each) for each in value]
+    return expanded(value) if isinstance(value, Path) else value
+
+
+@_command
+def certify(
+    config: Annotated[Path, typer.Argument(help="Configuration file (TOML).", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Run directory; an interrupted run in it goes on.")],
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store", help="Address for finished chunks, such as s3://bucket/run.  [default: the run directory]"
+        ),
+    ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--part", help="Share of the work, such as 1/2, for machines without a disk in common."),
+    ] = None,
+    executor: Annotated[
+        Place | None,
+        typer.Option("--executor", help="Where samples are drawn, in place of the file's section [execution]."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", help="Number of threads, processes or actors.")] = None,
+    gpus_per_worker: Annotated[
+        float | None, typer.Option("--gpus-per-worker", help="GPUs for each process or actor, such as 1 or 0.5.")
+    ] = None,
+    address: Annotated[str | None, typer.Option("--address", help='Of a running Ray cluster, or "auto".')] = None,
+    log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
+) -> None:
+    """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
+
+
+@_command
+def recertify(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Failure probability per item.")] = None,
+    budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count.")] = None,
+    additions: Annotated[str | None, typer.Option("--additions", help="Budgets of added bits, for a graph.")] = None,
+    deletions: Annotated[str | None, typer.Option("--deletions", help="Budgets of deleted bits, for a graph.")] = None,
+    bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="File with a [certificate] section to use instead of the run's.")
+    ] = None,
+    shown: Annotated[
+        str | None,
+        typer.Option("--name", help="What reports call it. [default: the run's name, and the method if it is another]"),
+    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="File to write. [default: RUN/recertified.nc]")] = None,
+) -> None:
+    """Certify again from the tallies of a finished run, without sampling."""
+
+
+@_command
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories or result files.", show_default=False)],
+    to: Annotated[Path | None, typer.Option("--to", help="Page to write. [default: report.html in the run]")] = None,
+    figures: Annotated[Path | None, typer.Option("--figures", help="Folder for figures in PDF and PNG.")] = None,
+    title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "Collective robustness certificate",
+) -> None:
+    """Write a self-contained HTML page that shows one run or compares several."""
+
+
+@_command
+def runs(
+    place: Annotated[str, typer.Argument(help="Folder with runs, a run, or an address.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List stored runs with their progress, cost and what is missing; every chunk is read and checked."""
+
+
+@_command
+def merge(
+    into: Annotated[str, typer.Argument(metavar="A", help="Run that receives the chunks.", show_default=False)],
+    others: Annotated[list[str], typer.Argument(metavar="B...", help="Runs to take from.", show_default=False)],
+) -> None:
+    """Add to run A the chunks that it lacks and B has: same configuration, same seed, disjoint or equal chunks."""
+
+
+@_command
+def sweep(
+    config: Annotated[Path, typer.Argument(help="Sweep file (TOML).", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="Directory of the sweep; finished points in it are kept.")],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Points at once, one thread each. [default: one per core]", min=0)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the points and what they cost, run nothing.")
+    ] = False,
+) -> None:
+    """Certify a grid of configurations and compare methods over all their settings; --jobs 0 runs one at a time."""
+
+
+@_command
+def locality(
+    config: Annotated[
+        Path, typer.Argument(help="Configuration file (TOML) with calibration items.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Directory for levels.npz, the page and figures.")],
+    quality: Annotated[
+        float | None, typer.Option("--quality", help="Wanted vote agreement, instead of the file's.")
+    ] = None,
+) -> None:
+    """Measure how much noise in one cell disturbs the predictions of another, and propose a level matrix."""
+
+
+@_command
+def solve(
+    problem: Annotated[Path, typer.Argument(help="A problem, or a JSON list of problems: a .json or .npz file.")],
+    bound: Annotated[BoundName, typer.Option(help="How hard to try.")] = BoundName.ENVELOPE,
+    gap: Annotated[
+        float | None, typer.Option(help="Targets by which 'exact' may fall short of the optimum; 0 by default.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for 'exact' and 'milp', all budgets together; 60 by default.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Prove every answer again in exact arithmetic.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print answers as JSON.")] = False,
+) -> None:
+    """Certify how many predictions survive one adversary, from per-prediction certificates.
+
+    A problem has weights (output groups × input columns), eta and group (one number per output), A (rows × input
+    columns) and c (a number per row, or budgets × rows), and optionally targets, caps and integer.
+    """
+
+
+@_command
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the two runs and the page.")] = Path(
+        "localsmooth-demo"
+    ),
+) -> None:
+    """Certify a segmentation of handwritten digits, with localized and with isotropic noise, and show both."""
