@@ -28,7 +28,7 @@ from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
-from localsmooth.sampling import RichProgress
+from localsmooth.sampling import RichProgress, SamplingOptions
 
 __all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
 
@@ -54,7 +54,7 @@ def run_graph_configuration(configuration: GraphConfiguration, out: Path, consol
             name=configuration.name,
             graph_name=data.name,
             configuration=configuration.model_dump(mode="json"),
-            batch_size=configuration.sampling.batch_size,
+            options=SamplingOptions(batch_size=configuration.sampling.batch_size),
             progress=RichProgress(console),
         )
     except KeyboardInterrupt:

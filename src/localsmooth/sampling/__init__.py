@@ -1,10 +1,11 @@
 """Draw, predict, tally: chunk by chunk, seeded and resumable."""
 
+from localsmooth.sampling.arrays import ArraySubject
 from localsmooth.sampling.calibration import Calibration, calibrate
 from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Accumulator, Counter, Counters, CountingScope, LabelCounts, Votes
 from localsmooth.sampling.directory import DirectoryStore, open_store
-from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
+from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Job
 from localsmooth.sampling.executor import Executor, FailedChunkError, SerialExecutor, Session
 from localsmooth.sampling.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.sampling.file_store import FileStore
@@ -19,15 +20,17 @@ from localsmooth.sampling.processes import ProcessExecutor
 from localsmooth.sampling.progress import NoProgress, RichProgress, SamplingProgress, default_progress
 from localsmooth.sampling.ray_cluster import RayExecutor
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
-from localsmooth.sampling.sample import sample
+from localsmooth.sampling.sample import sample, sample_subject
 from localsmooth.sampling.stopping import StoppingRule
 from localsmooth.sampling.store import MemoryStore, MergedCounts, OtherRunError, Store, StoreError
+from localsmooth.sampling.subject import PreparedGroup, Ready, Subject
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import ThreadExecutor, default_executor
 from localsmooth.sampling.usage import SamplingSummary
 
 __all__ = [
     "Accumulator",
+    "ArraySubject",
     "BatchSize",
     "Calibration",
     "Chunk",
@@ -43,6 +46,7 @@ __all__ = [
     "FaultyPredictionError",
     "FileStore",
     "ItemTally",
+    "Job",
     "Joined",
     "JsonProgress",
     "LabelCounts",
@@ -55,9 +59,10 @@ __all__ = [
     "PoisonedChunk",
     "PoisonedChunksError",
     "Predictions",
-    "Problem",
+    "PreparedGroup",
     "ProcessExecutor",
     "RayExecutor",
+    "Ready",
     "RichProgress",
     "RunConfiguration",
     "RunOverview",
@@ -71,7 +76,7 @@ __all__ = [
     "StoppingRule",
     "Store",
     "StoreError",
-    "Task",
+    "Subject",
     "ThreadExecutor",
     "Votes",
     "calibrate",
@@ -84,5 +89,6 @@ __all__ = [
     "open_store",
     "redraw",
     "sample",
+    "sample_subject",
     "survey",
 ]
