@@ -29,18 +29,18 @@ from localsmooth.layout import Layout, grid_layout, isotropic_layout, windowed
 from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import (
+    ArraySubject,
     BatchSize,
     Chunk,
     ChunkWorker,
     DirectoryStore,
     Executor,
-    Problem,
+    Job,
     ProcessExecutor,
     RayExecutor,
     SamplingPlan,
     SerialExecutor,
     Stage,
-    Task,
     calibrate,
     describe_run,
 )
@@ -60,16 +60,16 @@ def make_model(width: int) -> TorchModel:
     return TorchModel(UNet(width=width).eval(), bounds=(0.0, 1.0), classes=11, pad_multiple=8)
 
 
-def run_chunks(executor: Executor, problem: Problem, batch_size: int, chunks: int) -> tuple[float, float, float]:
+def run_chunks(executor: Executor, subject: ArraySubject, batch_size: int, chunks: int) -> tuple[float, float, float]:
     """Seconds until the workers are up, seconds for `chunks` chunks, and processor seconds of this process in these."""
     plan = SamplingPlan(chunks * CHUNK, 1, chunk_size=CHUNK)
-    todo = [Task(Chunk(0, 0, Stage.CANDIDATE.value, index, CHUNK)) for index in range(chunks)]
-    warm = (Task(Chunk(0, 0, Stage.CANDIDATE.value, 10**6 + index, 1)) for index in itertools.count())
-    configuration = describe_run(problem.model, problem.items, problem.layouts, problem.noise, plan, Counters())
+    todo = [Job(Chunk(0, 0, Stage.CANDIDATE.value, index, CHUNK)) for index in range(chunks)]
+    warm = (Job(Chunk(0, 0, Stage.CANDIDATE.value, 10**6 + index, 1)) for index in itertools.count())
+    configuration = describe_run(subject.model, subject.items, subject.layouts, subject.noise, plan, Counters())
     with tempfile.TemporaryDirectory() as folder, DirectoryStore(folder) as store:
         store.begin(configuration)
         began = time.perf_counter()
-        with executor.open(ChunkWorker(problem, BatchSize(batch_size))) as session:
+        with executor.open(ChunkWorker(subject, BatchSize(batch_size))) as session:
             flying = 0
             # Tiny chunks until all workers are up, and once more so that each has drawn one.
             ready = False
@@ -95,12 +95,12 @@ def compare_executors(repeats: int, seconds: float, width: int) -> None:
     shape = SHAPE
     model = make_model(width)
     item = torch.rand(1, *shape)
-    problem = Problem(model, [item], [isotropic_layout(SIGMA[0], shape, shape)], Gaussian(), seed=0)
+    subject = ArraySubject(model, [item], [isotropic_layout(SIGMA[0], shape, shape)], Gaussian(), seed=0)
     torch.set_num_threads(1)
     calibration = calibrate(model, (1, *shape), seconds=10.0, largest=CHUNK)
     size = calibration.batch_size.samples
-    problem = Problem(calibration.model, problem.items, problem.layouts, problem.noise, problem.seed)
-    _, once, _ = run_chunks(SerialExecutor(), problem, size, 2)
+    subject = ArraySubject(calibration.model, subject.items, subject.layouts, subject.noise, subject.seed)
+    _, once, _ = run_chunks(SerialExecutor(), subject, size, 2)
     chunks = max(4, 2 * round(seconds / once))
     print(f"\nexecutors: U-Net of width {width}, {shape[0]}x{shape[1]}, {chunks} chunks of {CHUNK}, batch size {size}")
     contestants: dict[str, Executor] = {
@@ -114,7 +114,7 @@ def compare_executors(repeats: int, seconds: float, width: int) -> None:
     shares: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, executor in contestants.items():
-            start, duration, own = run_chunks(executor, problem, size, chunks)
+            start, duration, own = run_chunks(executor, subject, size, chunks)
             starts[name].append(start)
             times[name].append(duration)
             shares[name].append(own / duration)
@@ -139,7 +139,7 @@ def samples_of(worker: ChunkWorker, layout: Layout, size: int) -> Callable[[], N
 
     def draw() -> None:
         for group in range(layout.outputs.count):
-            worker(Task(Chunk(0, group, Stage.CANDIDATE.value, 0, size)))
+            worker(Job(Chunk(0, group, Stage.CANDIDATE.value, 0, size)))
 
     return draw
 
@@ -157,8 +157,8 @@ def compare_windows(repeats: int, per_group: int, width: int, align: int) -> Non
         shapes = [SHAPE if view is None else tuple(s.stop - s.start for s in view) for view in views]
         largest = max(shapes, key=lambda shape: shape[0] * shape[1])
         calibration = calibrate(model, (1, *largest), seconds=10.0, largest=64)
-        problem = Problem(calibration.model, [item], [layout], Gaussian(), seed=0)
-        draws[name] = samples_of(ChunkWorker(problem, calibration.batch_size), layout, per_group)
+        subject = ArraySubject(calibration.model, [item], [layout], Gaussian(), seed=0)
+        draws[name] = samples_of(ChunkWorker(subject, calibration.batch_size), layout, per_group)
         area = sum(a * b for a, b in shapes) / (len(shapes) * SHAPE[0] * SHAPE[1])
         print(f"  {name}: {calibration.summary()}; {area:.1%} of the full images' pixels")
     times: dict[str, list[float]] = {name: [] for name in draws}

@@ -9,7 +9,7 @@ from localsmooth.collective import Exact
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
     EdgeIndexClassifier,
-    EdgeProblem,
+    EdgeSubject,
     affinity_ranks,
     certify_nodes,
     cluster_pair_layout,
@@ -56,14 +56,14 @@ def _law(sets: np.ndarray, clean: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 def test_edges_are_symmetric_and_flip_with_their_probability(tiny):
     layout = cluster_pair_layout(CLUSTERS, RANKS, addition=(0.1, 0.3), deletion=(0.2, 0.6))
-    problem = EdgeProblem(EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2), tiny, layout, node_counters())
-    sampler, stream, count = problem.prepare(1), random_stream(0, (1,)), 4000
+    subject = EdgeSubject(EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2), tiny, layout, 0, node_counters())
+    prepared, stream, count = subject.prepare(0, 1), random_stream(0, (1,)), 4000
     clean = edge_bits(tiny)
     drawn = np.zeros(clean.size)
     rows, columns = np.triu_indices(5, 1)
     place = {pair: index for index, pair in enumerate(zip(rows.tolist(), columns.tolist(), strict=True))}
-    for _ in range(count):
-        for pair in sampler.draw(stream).T.tolist():
+    for sample in prepared.draw(count, stream):
+        for pair in sample.T.tolist():
             drawn[place[tuple(pair)]] += 1
     levels = layout.level_map(1)
     chance = np.where(clean, 1 - levels[:, 1], levels[:, 0])
@@ -114,7 +114,7 @@ def test_sampled_votes_are_exact_and_no_adversary_beats_the_certificate(tiny):
 def test_layouts_of_other_graphs_are_refused(tiny):
     classifier = EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2)
     with pytest.raises(InvalidInputError, match="pairs"):
-        EdgeProblem(classifier, tiny, isotropic_pair_layout(4, addition=0.1, deletion=0.1), node_counters())
+        EdgeSubject(classifier, tiny, isotropic_pair_layout(4, addition=0.1, deletion=0.1), 0, node_counters())
 
 
 LEVELS = {"addition": (0.1, 0.3), "deletion": (0.2, 0.6)}
@@ -135,12 +135,12 @@ def test_levels_that_follow_from_the_certified_edges_are_refused(tiny):
     }
     for layout in own.values():
         with pytest.raises(InvalidInputError, match="computed from the set of edges"):
-            EdgeProblem(classifier, tiny, layout, node_counters())
+            EdgeSubject(classifier, tiny, layout, 0, node_counters())
     # At another graph it is as fixed as any.
-    EdgeProblem(classifier, reference, own["ranks"], node_counters())
+    EdgeSubject(classifier, reference, own["ranks"], 0, node_counters())
     elsewhere = affinity_ranks(reference.adjacency, spectral_clusters(reference, 2))
     for clusters, ranks in ((CLUSTERS, RANKS), (spectral_clusters(reference, 2), elsewhere), (np.array(cut), fixed)):
-        EdgeProblem(classifier, tiny, cluster_pair_layout(clusters, ranks, **LEVELS), node_counters())
+        EdgeSubject(classifier, tiny, cluster_pair_layout(clusters, ranks, **LEVELS), 0, node_counters())
 
 
 @pytest.mark.parametrize("ranks", [RANKS[:2, :2], RANKS + 1, RANKS - 1])

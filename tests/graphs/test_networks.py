@@ -142,15 +142,15 @@ def test_modules_that_mix_the_graphs_of_a_batch_are_refused(module, tiny):
     classifier = EdgeIndexClassifier(module.eval(), 2)
     classifier.scores(torch.ones(1, 5, 2), torch.from_numpy(tiny.edge_index))
     with pytest.raises(InvalidInputError, match="other graphs in the batch"):
-        classifier.prepare(tiny, np.array([0]))
+        classifier.try_out(tiny)
 
 
 def test_modules_that_see_farther_than_they_say_are_refused():
     graph = random_graph(np.random.default_rng(4), 60, 6, edge=0.03)
     network = _networks(6, 2)[3]
-    EdgeIndexClassifier(network, 2, network.depth).prepare(graph, np.array([0]))
+    EdgeIndexClassifier(network, 2, network.depth).try_out(graph)
     with pytest.raises(InvalidInputError, match="sees farther than 1 hops"):
-        EdgeIndexClassifier(network, 2, 1).prepare(graph, np.array([0]))
+        EdgeIndexClassifier(network, 2, 1).try_out(graph)
 
 
 def test_sparse_linear_is_the_product_and_its_gradient():
@@ -220,4 +220,4 @@ class NotFinite(nn.Module):
 )
 def test_modules_that_cannot_be_used_say_why(module, message, tiny):
     with pytest.raises(InvalidInputError, match=message):
-        EdgeIndexClassifier(module.eval(), 2).prepare(tiny, np.array([0]))
+        EdgeIndexClassifier(module.eval(), 2).try_out(tiny)

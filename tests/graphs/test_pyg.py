@@ -105,7 +105,7 @@ def test_fingerprints_see_hyperparameters(graph):
         module.load_state_dict(first.state_dict())
     prints = [EdgeIndexClassifier(module, 2).fingerprint() for module in (first, same, other)]
     assert prints[0] == prints[1] != prints[2]
-    EdgeIndexClassifier(first, 2).prepare(graph, np.array([0]))
+    EdgeIndexClassifier(first, 2).try_out(graph)
     assert EdgeIndexClassifier(first, 2).fingerprint() == prints[0]
 
 
@@ -114,7 +114,7 @@ def test_caches_and_normalisation_over_the_batch_are_refused(graph, options):
     with seeded(0):
         classifier = EdgeIndexClassifier(PygGCN(8, 2, **options).eval(), 2)
     with pytest.raises(InvalidInputError, match="batch"):
-        classifier.prepare(graph, np.array([0]))
+        classifier.try_out(graph)
 
 
 def test_data_objects_and_data_sets_are_read(tmp_path):

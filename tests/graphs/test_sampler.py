@@ -8,11 +8,24 @@ from localsmooth.graphs import (
     EdgeIndexClassifier,
     NetworkClassifier,
     cluster_layout,
+    isotropic_node_layout,
     metis_clusters,
     sample_nodes,
     score_histogram,
 )
-from localsmooth.sampling import DirectoryStore, FaultyPredictionError, MemoryStore, SamplingPlan, StoreError
+from localsmooth.sampling import (
+    DirectoryStore,
+    MemoryStore,
+    OtherPartsMissingError,
+    Part,
+    PoisonedChunksError,
+    ProcessExecutor,
+    SamplingOptions,
+    SamplingPlan,
+    SerialExecutor,
+    StoreError,
+    ThreadExecutor,
+)
 from tests.chance import assert_binomial, mean_margin
 from tests.seeding import seeded
 
@@ -44,7 +57,7 @@ def _same(left, right) -> bool:
 
 
 def test_tallies_do_not_depend_on_batches(setting):
-    tallies = [sample_nodes(*setting, PLAN, batch_size=size) for size in (1, 7, 16)]
+    tallies = [sample_nodes(*setting, PLAN, options=SamplingOptions(batch_size=size)) for size in (1, 7, 16)]
     assert _same(tallies[0], tallies[1])
     assert _same(tallies[0], tallies[2])
     assert not _same(tallies[0], sample_nodes(*setting, SamplingPlan(20, 50, seed=4, chunk_size=16)))
@@ -102,7 +115,7 @@ def test_scores_that_are_not_finite_stop_the_run(setting):
         network = APPNP(graph.width, graph.classes).eval()
     with torch.no_grad():
         network.last_bias[2] = float("nan")
-    with pytest.raises(FaultyPredictionError, match="NaN"):
+    with pytest.raises(PoisonedChunksError, match="NaN"):
         sample_nodes(NetworkClassifier(network), graph, layout, PLAN)
 
 
@@ -129,3 +142,40 @@ def test_votes_and_scores_have_their_exact_expectation(tiny, fast):
     # Scores are rounded down to 1/256.
     assert (means <= mu + margin).all()
     assert (means >= mu - 1 / 256 - margin).all()
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(3), ProcessExecutor(2)])
+def test_every_executor_draws_the_same_tallies(setting, executor):
+    assert _same(sample_nodes(*setting, PLAN), sample_nodes(*setting, PLAN, executor=executor))
+
+
+def test_parts_join_to_the_whole(setting, tmp_path):
+    with DirectoryStore(tmp_path) as store:
+        with pytest.raises(OtherPartsMissingError):
+            sample_nodes(*setting, PLAN, store, part=Part(1, 2))
+        assert _same(sample_nodes(*setting, PLAN), sample_nodes(*setting, PLAN, store))
+
+
+class Moody(torch.nn.Module):
+    """Fails on its second call, once."""
+
+    def __init__(self, network: torch.nn.Module) -> None:
+        super().__init__()
+        self.network, self.calls = network, 0
+
+    def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.calls == 2:
+            raise OSError("a passing trouble")
+        return self.network(attributes, edges)
+
+
+def test_chunks_that_fail_once_are_drawn_again(tiny):
+    layout = isotropic_node_layout(tiny.nodes, addition=0.1, deletion=0.4)
+    options = SamplingOptions(check_model=False)
+    network = sharp_gcn(tiny.width, 2, 0)
+    steady, moody = (
+        sample_nodes(EdgeIndexClassifier(module, 2), tiny, layout, PLAN, options=options, executor=SerialExecutor())
+        for module in (network, Moody(network).eval())
+    )
+    assert _same(steady, moody)

@@ -18,20 +18,20 @@ from localsmooth.layout import isotropic_layout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian, Randomness
 from localsmooth.sampling import (
+    ArraySubject,
     BatchSize,
     Chunk,
     ChunkRecord,
     ChunkWorker,
     Executor,
     FaultyPredictionError,
+    Job,
     MemoryStore,
     PoisonedChunksError,
-    Problem,
     SamplingOptions,
     SamplingPlan,
     Session,
     Stage,
-    Task,
     sample,
 )
 from tests.chance import assert_binomial, likely
@@ -68,7 +68,7 @@ def test_another_seed_gives_other_noise() -> None:
 
 
 class ShuffledExecutor(Executor):
-    """Holds several tasks and works them off in a random order."""
+    """Holds several jobs and works them off in a random order."""
 
     def __init__(self, seed: int, capacity: int) -> None:
         self.seed, self.capacity = seed, capacity
@@ -83,15 +83,15 @@ class ShuffledSession(Session):
         self.capacity = capacity
         self.worker = worker
         self.random = np.random.default_rng(seed)
-        self.tasks: deque[Task] = deque()
+        self.jobs: deque[Job] = deque()
 
-    def submit(self, task: Task) -> None:
-        assert len(self.tasks) < self.capacity
-        self.tasks.append(task)
+    def submit(self, job: Job) -> None:
+        assert len(self.jobs) < self.capacity
+        self.jobs.append(job)
 
     def collect(self) -> ChunkRecord:
-        self.tasks.rotate(int(self.random.integers(len(self.tasks))))
-        return self.worker(self.tasks.popleft())
+        self.jobs.rotate(int(self.random.integers(len(self.jobs))))
+        return self.worker(self.jobs.popleft())
 
 
 @pytest.mark.parametrize(("seed", "capacity"), [(0, 3), (1, 50), (2, 50)])
@@ -338,18 +338,18 @@ def test_bad_options_are_refused(change: dict[str, object]) -> None:
 
 
 def test_a_chunk_is_reproducible_by_itself() -> None:
-    problem = Problem(ExactModel(), [make_item()], [make_layout()], Gaussian(), seed=3)
-    task = Task(Chunk(0, 2, Stage.CANDIDATE.value, 1, 30))
-    first, second = (ChunkWorker(problem, BatchSize(n))(task) for n in (4, 9))
+    subject = ArraySubject(ExactModel(), [make_item()], [make_layout()], Gaussian(), seed=3)
+    job = Job(Chunk(0, 2, Stage.CANDIDATE.value, 1, 30))
+    first, second = (ChunkWorker(subject, BatchSize(n))(job) for n in (4, 9))
     np.testing.assert_array_equal(first.counts["labels.counts"], second.counts["labels.counts"])
     assert first.n == 30
     assert first.provenance["batch_size"] == 4
 
 
 def test_a_worker_can_be_sent_to_another_process() -> None:
-    worker = ChunkWorker(Problem(ExactModel(), [make_item()], [make_layout()], Gaussian(), seed=3), BatchSize(4))
-    task = Task(Chunk(0, 1, Stage.BOUND.value, 0, 20), {"candidate": np.zeros(24, np.int16)})
-    sent_worker, sent_task = pickle.loads(pickle.dumps((worker, task)))  # noqa: S301
-    here, there = worker(task), sent_worker(sent_task)
+    worker = ChunkWorker(ArraySubject(ExactModel(), [make_item()], [make_layout()], Gaussian(), seed=3), BatchSize(4))
+    job = Job(Chunk(0, 1, Stage.BOUND.value, 0, 20), {"candidate": np.zeros(24, np.int16)})
+    sent_worker, sent_task = pickle.loads(pickle.dumps((worker, job)))  # noqa: S301
+    here, there = worker(job), sent_worker(sent_task)
     np.testing.assert_array_equal(here.counts["votes.votes"], there.counts["votes.votes"])
     assert here.chosen == there.chosen != ""

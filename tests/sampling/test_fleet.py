@@ -16,21 +16,21 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import windowed
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import (
+    ArraySubject,
     BatchSize,
     Chunk,
     ChunkRecord,
     ChunkWorker,
     DirectoryStore,
     Executor,
+    Job,
     MemoryStore,
     PoisonedChunksError,
-    Problem,
     ProcessExecutor,
     SamplingPlan,
     SerialExecutor,
     Session,
     Stage,
-    Task,
     ThreadExecutor,
     redraw,
 )
@@ -45,48 +45,48 @@ LAYOUT = windowed(make_layout(), 2)
 
 
 class MadeUpCrew(Crew):
-    """Workers that do their tasks at random moments, or die."""
+    """Workers that do their jobs at random moments, or die."""
 
     def __init__(self, worker: ChunkWorker, seed: int, deaths: float) -> None:
         self.worker, self.deaths = worker, deaths
         self.chance = random.Random(seed)
-        self.tasks: dict[int, deque[Task]] = {}
+        self.jobs: dict[int, deque[Job]] = {}
         self.ready: set[int] = set()
         self.started = 0
-        self.sent: list[Task] = []
+        self.sent: list[Job] = []
 
     def start(self) -> Hashable:
         self.started += 1
-        self.tasks[self.started] = deque()
+        self.jobs[self.started] = deque()
         return self.started
 
     def end(self, worker: Hashable) -> None:
         raise AssertionError("nobody hangs")
 
-    def send(self, worker: Hashable, task: Task) -> None:
+    def send(self, worker: Hashable, job: Job) -> None:
         assert isinstance(worker, int)
-        self.sent.append(task)
-        assert len(self.tasks.get(worker, ())) < 2
-        if worker in self.tasks:
-            self.tasks[worker].append(task)
+        self.sent.append(job)
+        assert len(self.jobs.get(worker, ())) < 2
+        if worker in self.jobs:
+            self.jobs[worker].append(job)
 
     def wait(self, seconds: float | None) -> Sequence[Event]:
         if seconds == 0.0 and self.chance.random() < 0.5:
             return []
-        able = [name for name in self.tasks if name not in self.ready or self.tasks[name]]
+        able = [name for name in self.jobs if name not in self.ready or self.jobs[name]]
         if not able:
             assert seconds is not None, "waits for ever"
             return []
         name = self.chance.choice(able)
         if self.chance.random() < self.deaths and name in self.ready:
-            del self.tasks[name]
+            del self.jobs[name]
             return [Lost(name, "shot")]
         if name not in self.ready:
             self.ready.add(name)
             return [Ready(name)]
-        task = self.tasks[name].popleft()
+        job = self.jobs[name].popleft()
         try:
-            return [Done(name, self.worker(task))]
+            return [Done(name, self.worker(job))]
         except Exception as error:
             return [Done(name, Trouble.of(error))]
 
@@ -138,8 +138,8 @@ def test_stopping_early_counts_the_same_samples(seed: int) -> None:
     ), "chunks were kept that do not count"
 
 
-def task(index: int, size: int = 6) -> Task:
-    return Task(Chunk(0, 0, Stage.CANDIDATE.value, index, size))
+def job(index: int, size: int = 6) -> Job:
+    return Job(Chunk(0, 0, Stage.CANDIDATE.value, index, size))
 
 
 class ByHand(Crew):
@@ -157,8 +157,8 @@ class ByHand(Crew):
     def end(self, worker: Hashable) -> None:
         raise AssertionError("nobody hangs")
 
-    def send(self, worker: Hashable, task: Task) -> None:
-        self.sent.append((worker, task.chunk.index))
+    def send(self, worker: Hashable, job: Job) -> None:
+        self.sent.append((worker, job.chunk.index))
 
     def wait(self, seconds: float | None) -> Sequence[Event]:
         if seconds == 0.0:
@@ -167,7 +167,7 @@ class ByHand(Crew):
 
 
 def record(index: int) -> ChunkRecord:
-    return ChunkRecord(task(index).chunk, 6, {})
+    return ChunkRecord(job(index).chunk, 6, {})
 
 
 def test_a_slow_chunk_goes_to_an_idle_worker_and_the_first_result_wins() -> None:
@@ -175,7 +175,7 @@ def test_a_slow_chunk_goes_to_an_idle_worker_and_the_first_result_wins() -> None
     crew = ByHand()
     session = FleetSession(crew, 2, lambda: now)
     for index in range(4):
-        session.submit(task(index))
+        session.submit(job(index))
     crew.events.extend([[Ready(1)], [Ready(2)], [Done(1, record(0))]])
     assert session.collect().chunk.index == 0
     assert crew.sent == [(1, 0), (1, 1), (2, 2), (2, 3)]
@@ -203,8 +203,8 @@ def test_a_slow_chunk_goes_to_an_idle_worker_and_the_first_result_wins() -> None
     crew.wait = later  # type: ignore[method-assign]
     assert session.collect().chunk.index == hers[0]
     assert crew.sent[-1] == (1, hers[0])
-    # Worker 2 comes late with both; nobody hears of them again, and new tasks go on.
-    session.submit(task(9))
+    # Worker 2 comes late with both; nobody hears of them again, and new jobs go on.
+    session.submit(job(9))
     crew.wait = lambda seconds: [Done(2, record(hers[0])), Done(2, record(hers[1])), Done(1, record(9))]  # type: ignore[method-assign]
     assert session.collect().chunk.index == 9
 
@@ -212,14 +212,14 @@ def test_a_slow_chunk_goes_to_an_idle_worker_and_the_first_result_wins() -> None
 def test_a_copy_that_fails_says_nothing_while_another_is_in_work() -> None:
     crew = ByHand()
     session = FleetSession(crew, 2)
-    session.submit(task(0))
-    session.submit(task(1))
+    session.submit(job(0))
+    session.submit(job(1))
     crew.events.extend([[Ready(1)], [Ready(2)]])
     crew.events.append([Done(2, Trouble("ValueError", "a copy"))])  # of the chunk that worker 1 has not come to
     crew.events.append([Done(1, record(0)), Done(1, record(1))])
     assert [session.collect().chunk.index for _ in range(2)] == [0, 1]
     assert crew.sent[:3] == [(1, 0), (1, 1), (2, 1)]
-    session.submit(task(2))
+    session.submit(job(2))
     crew.events.append([Done(1, Trouble("ValueError", "the only one"))])
     with pytest.raises(FailedChunkError, match="the only one"):
         session.collect()
@@ -228,12 +228,12 @@ def test_a_copy_that_fails_says_nothing_while_another_is_in_work() -> None:
 def test_waiting_tasks_of_a_dead_worker_go_elsewhere_and_only_the_one_in_work_failed() -> None:
     crew = ByHand()
     session = FleetSession(crew, 1)
-    session.submit(task(0))
-    session.submit(task(1))
+    session.submit(job(0))
+    session.submit(job(1))
     crew.events.extend([[Ready(1)], [Lost(1, "signal 9")]])
     with pytest.raises(FailedChunkError, match="signal 9") as caught:
         session.collect()
-    assert caught.value.task.chunk.index == 0
+    assert caught.value.job.chunk.index == 0
     assert caught.value.trouble.died
     crew.events.extend([[Ready(2)], [Done(2, record(1))]])
     assert session.collect().chunk.index == 1
@@ -242,7 +242,7 @@ def test_waiting_tasks_of_a_dead_worker_go_elsewhere_and_only_the_one_in_work_fa
 def test_workers_that_never_start_are_one_error() -> None:
     crew = ByHand()
     session = FleetSession(crew, 2)
-    session.submit(task(0))
+    session.submit(job(0))
     crew.events.extend([[Lost(1, "no module named network")], [Lost(2, "a")], [Lost(3, "no module named network")]])
     with pytest.raises(WorkerError, match="no module named network"):
         session.collect()
@@ -255,7 +255,7 @@ class Poisoned(ExactModel):
         super().__init__()
         self.times = times
         self.tasted: dict[bytes, int] = {}
-        self.samples = {one.numpy().tobytes() for chunk in chunks for one in redraw(problem(), chunk)}
+        self.samples = {one.numpy().tobytes() for chunk in chunks for one in redraw(subject(), chunk)}
 
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         for one in batch:
@@ -268,8 +268,8 @@ class Poisoned(ExactModel):
         return self
 
 
-def problem() -> Problem:
-    return Problem(ExactModel(), [make_item()], [LAYOUT], Gaussian(), PLAN.seed)
+def subject() -> ArraySubject:
+    return ArraySubject(ExactModel(), [make_item()], [LAYOUT], Gaussian(), PLAN.seed)
 
 
 EXECUTORS: list[Callable[[], Executor]] = [
@@ -294,7 +294,7 @@ def test_poisoned_chunks_are_named_after_everything_else_is_stored(
         candidates, bounds = 4 * 5 - 1, 3 * 20 - 1
         assert len(store.finished()) == candidates + bounds, "group 1 has no candidates to vote for"
         for entry in caught.value.chunks:
-            np.testing.assert_array_equal(store.get_array(entry.array), redraw(problem(), entry.chunk).numpy())
+            np.testing.assert_array_equal(store.get_array(entry.array), redraw(subject(), entry.chunk).numpy())
         # With a model that is mended, the run goes on and ends like one that was never disturbed.
         assert_same(run(plan=PLAN, layout=LAYOUT, store=store), run(plan=PLAN, layout=LAYOUT))
 
@@ -325,7 +325,7 @@ def test_poison_behind_the_end_of_a_group_does_not_matter(ahead: int) -> None:
     assert expected.n_per_output is not None
     chunks = int(expected.n_per_output[make_layout().outputs.members(0)[0]]) // 6
     poison = Chunk(0, 0, Stage.BOUND.value, chunks + ahead, 6)
-    plain = Problem(ExactModel(), [make_item()], [make_layout()], Gaussian(), STOPPED_PLAN.seed)
+    plain = ArraySubject(ExactModel(), [make_item()], [make_layout()], Gaussian(), STOPPED_PLAN.seed)
     model = Poisoned([])
     model.samples = {one.numpy().tobytes() for one in redraw(plain, poison)}
     assert_equal(run(model, plan=STOPPED_PLAN, layout=make_layout(), executor=ThreadExecutor(5)), expected)
@@ -333,7 +333,7 @@ def test_poison_behind_the_end_of_a_group_does_not_matter(ahead: int) -> None:
 
 
 def test_poison_before_the_end_of_a_group_leaves_it_open(tmp_path: Path) -> None:
-    plain = Problem(ExactModel(), [make_item()], [make_layout()], Gaussian(), STOPPED_PLAN.seed)
+    plain = ArraySubject(ExactModel(), [make_item()], [make_layout()], Gaussian(), STOPPED_PLAN.seed)
     model = Poisoned([])
     model.samples = {one.numpy().tobytes() for one in redraw(plain, Chunk(0, 0, Stage.BOUND.value, 1, 6))}
     with DirectoryStore(tmp_path) as store, pytest.raises(PoisonedChunksError, match="1 chunk could"):
@@ -358,12 +358,12 @@ def test_a_model_of_the_wrong_shape_stops_the_run_at_once() -> None:
 
 def test_no_other_chunk_is_redrawn_than_the_problem_has() -> None:
     with pytest.raises(InvalidInputError, match="chunk"):
-        redraw(problem(), Chunk(1, 0, 0, 0, 6))
+        redraw(subject(), Chunk(1, 0, 0, 0, 6))
 
 
 def test_halved_batches_draw_the_same_samples() -> None:
-    worker = ChunkWorker(problem(), BatchSize(6))
-    whole, halved = (worker(Task(Chunk(0, 0, 0, 0, 6), halvings=h)) for h in (0, 2))
+    worker = ChunkWorker(subject(), BatchSize(6))
+    whole, halved = (worker(Job(Chunk(0, 0, 0, 0, 6), halvings=h)) for h in (0, 2))
     assert (whole.provenance["batch_size"], halved.provenance["batch_size"]) == (6, 1)
     np.testing.assert_array_equal(whole.counts["labels.counts"], halved.counts["labels.counts"])
 
@@ -398,12 +398,12 @@ def hanging(limit: float | None) -> tuple[Hanging, FleetSession, list[float]]:
 
 def test_a_worker_that_hangs_is_replaced_and_its_chunk_has_failed_once() -> None:
     crew, session, clock = hanging(20.0)
-    session.submit(task(0))
-    session.submit(task(1))
+    session.submit(job(0))
+    session.submit(job(1))
     crew.events.append([Ready(1)])
     with pytest.raises(FailedChunkError, match="not done after 20 s") as caught:
         session.collect()
-    assert (caught.value.task.chunk.index, caught.value.trouble.died) == (0, False)
+    assert (caught.value.job.chunk.index, caught.value.trouble.died) == (0, False)
     assert 20 < clock[0] < 25
     assert crew.ended == [1]
     crew.events.extend([[Ready(2)], [Done(2, record(1))]])
@@ -413,8 +413,8 @@ def test_a_worker_that_hangs_is_replaced_and_its_chunk_has_failed_once() -> None
 
 def test_a_chunk_that_was_done_just_before_its_worker_was_ended_counts_and_no_other_is_blamed() -> None:
     crew, session, _ = hanging(20.0)
-    session.submit(task(0))
-    session.submit(task(1))
+    session.submit(job(0))
+    session.submit(job(1))
     crew.events.append([Ready(1)])
 
     def end(worker: Hashable) -> None:
@@ -429,7 +429,7 @@ def test_a_chunk_that_was_done_just_before_its_worker_was_ended_counts_and_no_ot
 def test_without_a_limit_a_chunk_may_take_a_hundred_times_the_usual_and_ten_minutes() -> None:
     crew, session, clock = hanging(None)
     for index in range(4):
-        session.submit(task(index))
+        session.submit(job(index))
         if index == 0:
             crew.events.append([Ready(1)])
         if index == 3:

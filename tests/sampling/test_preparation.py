@@ -13,9 +13,8 @@ from localsmooth.layout import windowed
 from localsmooth.models import Model, OutputKind
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import DirectoryStore, ItemTally, MemoryStore, SamplingOptions, Store, StoreError, sample
-from localsmooth.sampling.engine import Problem
+from localsmooth.sampling.arrays import ArraySubject
 from localsmooth.sampling.options import BatchSize
-from localsmooth.sampling.preparation import try_batch
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_item, make_layout
 
 PREDICTIONS = "trial-predictions"
@@ -64,10 +63,10 @@ class TestBatches:
 
     def test_small_windows_with_larger_batches_are_tried_too(self) -> None:
         layout = windowed(make_layout(cells=(4, 4)), 1)  # 3 × 4 in the corners, 4 × 5 inside
-        problem = Problem(Mixing(), [make_item()], [layout], Gaussian(), PLAN.seed)
-        try_batch(problem, BatchSize(4, 20), PLAN)
+        subject = ArraySubject(Mixing(), [make_item()], [layout], Gaussian(), PLAN.seed)
+        subject.try_batch(BatchSize(4, 20), PLAN)
         with pytest.raises(InvalidInputError, match="batch of 13 change"):
-            try_batch(problem, BatchSize(8, 20), PLAN)
+            subject.try_batch(BatchSize(8, 20), PLAN)
 
     def test_too_large_a_batch_is_halved(self) -> None:
         class Small(ExactModel):

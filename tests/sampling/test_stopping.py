@@ -22,6 +22,7 @@ from localsmooth.sampling import (
     Executor,
     FailedChunkError,
     ItemTally,
+    Job,
     MemoryStore,
     PoisonedChunksError,
     SamplingPlan,
@@ -31,7 +32,6 @@ from localsmooth.sampling import (
     Stage,
     StoppingRule,
     StoreError,
-    Task,
     ThreadExecutor,
     Votes,
     describe_run,
@@ -105,13 +105,13 @@ class Shuffled(Executor):
 class _ShuffledSession(Session):
     def __init__(self, worker: ChunkWorker, chance: random.Random, capacity: int) -> None:
         self.worker, self.random, self.capacity = worker, chance, capacity
-        self.tasks: list[Task] = []
+        self.jobs: list[Job] = []
 
-    def submit(self, task: Task) -> None:
-        self.tasks.append(task)
+    def submit(self, job: Job) -> None:
+        self.jobs.append(job)
 
     def collect(self) -> ChunkRecord:
-        return self.worker(self.tasks.pop(self.random.randrange(len(self.tasks))))
+        return self.worker(self.jobs.pop(self.random.randrange(len(self.jobs))))
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 64])
@@ -278,18 +278,18 @@ class Faulty(Executor):
 class _FaultySession(Session):
     def __init__(self, worker: ChunkWorker, executor: Faulty) -> None:
         self.worker, self.executor, self.capacity = worker, executor, executor.capacity
-        self.tasks: list[Task] = []
+        self.jobs: list[Job] = []
 
-    def submit(self, task: Task) -> None:
-        self.tasks.append(task)
+    def submit(self, job: Job) -> None:
+        self.jobs.append(job)
 
     def collect(self) -> ChunkRecord:
-        task = self.tasks.pop()
-        chunk = task.chunk
+        job = self.jobs.pop()
+        chunk = job.chunk
         wrong = chunk.stage == Stage.BOUND.value and chunk.group == self.executor.group
         if wrong and chunk.index >= self.executor.first:
-            raise FailedChunkError(task, Trouble("FaultyPredictionError", f"chunk {chunk.index} is faulty"))
-        return self.worker(task)
+            raise FailedChunkError(job, Trouble("FaultyPredictionError", f"chunk {chunk.index} is faulty"))
+        return self.worker(job)
 
 
 @pytest.mark.parametrize("group", range(3))

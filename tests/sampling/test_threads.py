@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from localsmooth.layout import grid_layout
-from localsmooth.models import CallableModel, OutputKind, TorchModel
+from localsmooth.models import CallableModel, Model, OutputKind, TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import (
+    ArraySubject,
     MemoryStore,
     PoisonedChunksError,
     SamplingOptions,
@@ -25,12 +26,17 @@ from localsmooth.sampling import (
 from tests.seeding import seeded
 
 SHAPE = (6, 8)
+LAYOUT = grid_layout((2, 2), SHAPE, minimum=0.2, maximum=0.8)
 PLAN = SamplingPlan(n_candidate=40, n_bound=200, seed=7, chunk_size=16)
 OPTIONS = SamplingOptions(batch_size=8, check_model=False)
 
 
 def signs(batch: np.ndarray) -> np.ndarray:
     return (batch[:, 0] > 0).astype(np.int64)
+
+
+def subject_of(model: Model) -> ArraySubject:
+    return ArraySubject(model, [torch.zeros(1, *SHAPE)], [LAYOUT], Gaussian(), 0)
 
 
 def exact_model(function=signs) -> CallableModel:
@@ -107,11 +113,11 @@ def test_default_is_threads_for_torch_modules_on_the_cpu_only(monkeypatch: pytes
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     with seeded(0):
         network = TorchModel(torch.nn.Conv2d(1, 2, 1).eval(), bounds=None, classes=2)
-    assert isinstance(default_executor(network), ThreadExecutor)
-    assert isinstance(default_executor(network.with_options(compile=True)), SerialExecutor)
-    assert isinstance(default_executor(exact_model()), SerialExecutor)
+    assert isinstance(default_executor(subject_of(network)), ThreadExecutor)
+    assert isinstance(default_executor(subject_of(network.with_options(compile=True))), SerialExecutor)
+    assert isinstance(default_executor(subject_of(exact_model())), SerialExecutor)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    assert isinstance(default_executor(network), SerialExecutor)
+    assert isinstance(default_executor(subject_of(network)), SerialExecutor)
 
 
 class Forgetful(torch.nn.Module):
@@ -151,7 +157,7 @@ def test_modules_with_hooks_or_without_copies_run_one_after_the_other(monkeypatc
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     hooked = Forgetful().eval()
     hooked.register_forward_hook(lambda *_: None)
-    assert isinstance(default_executor(TorchModel(hooked, bounds=None, classes=2)), SerialExecutor)
+    assert isinstance(default_executor(subject_of(TorchModel(hooked, bounds=None, classes=2))), SerialExecutor)
     locked = Forgetful().eval()
     locked.lock = threading.Lock()  # cannot be copied
-    assert isinstance(default_executor(TorchModel(locked, bounds=None, classes=2)), SerialExecutor)
+    assert isinstance(default_executor(subject_of(TorchModel(locked, bounds=None, classes=2))), SerialExecutor)

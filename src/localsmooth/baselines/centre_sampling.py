@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,28 +19,21 @@ from localsmooth.models import Model
 from localsmooth.noise import Noise
 from localsmooth.pipeline.method import Drawn
 from localsmooth.sampling import (
+    ArraySubject,
     BatchSize,
     Chunk,
     ChunkRecord,
-    Problem,
     RunConfiguration,
     SamplingOptions,
     SamplingPlan,
     SamplingProgress,
     Stage,
     Store,
-    describe_run,
+    Subject,
 )
+from localsmooth.sampling.arrays import prepare_items
 from localsmooth.sampling.configuration import chosen_digest
-from localsmooth.sampling.preparation import (
-    calibrate_run,
-    compare_predictions,
-    keep_calibration,
-    recall_calibration,
-    try_batch,
-    try_model,
-)
-from localsmooth.sampling.sample import prepare_items
+from localsmooth.sampling.preparation import compare_predictions
 from localsmooth.sampling.tally import require_choice
 
 __all__ = ["BALL", "HISTOGRAM", "Ball", "draw_label_maps"]
@@ -115,26 +109,20 @@ def draw_label_maps(
     if plan.stop is not None:
         raise InvalidInputError("stop", "centre smoothing needs a fixed number of samples", "Leave stop out")
     items = prepare_items(model, images, layouts, noise, options.item_dtype)
-    described = describe_run(model, items, layouts, noise, plan, options.counters)
+    subject = ArraySubject(model, items, layouts, noise, plan.seed, options.counters)
+    described = subject.describe(plan)
     store.begin(RunConfiguration({**described.content, "centre_smoothing": {"candidates": centre.candidates}}))
-    problem = Problem(model, items, layouts, noise, plan.seed, options.counters)
     with progress as told:
         if options.check_model:
-            try_model(problem)
-            compare_predictions(problem, store, keep=True)
-        calibration = recall_calibration(problem, store, options)
-        if calibration is None:
-            calibration = calibrate_run(problem, plan, options)
-            keep_calibration(store, calibration)
-        problem = Problem(calibration.model, items, layouts, noise, plan.seed, options.counters)
-        if options.check_model:
-            try_batch(problem, calibration.batch_size, plan)
+            subject.try_out()
+            compare_predictions(subject, store, keep=True)
+        ready = subject.get_ready(plan, store, options, nullcontext())
         each = 2 * plan.n_candidate + plan.n_bound
         known = set(store.array_names())
         done = sum(2 * plan.n_candidate for item in range(len(items)) if _name(item) in known)
         told.start(each * len(items), done + sum(chunk.n for chunk in store.finished().values()))
         return [
-            _draw_item(problem, plan, store, item, centre, calibration.batch_size, told) for item in range(len(items))
+            _draw_item(ready.subject, plan, store, item, centre, ready.batch_size, told) for item in range(len(items))
         ]
 
 
@@ -143,7 +131,7 @@ def _name(item: int) -> str:
 
 
 def _draw_item(
-    problem: Problem,
+    subject: Subject,
     plan: SamplingPlan,
     store: Store,
     item: int,
@@ -151,7 +139,7 @@ def _draw_item(
     batch_size: BatchSize,
     told: SamplingProgress,
 ) -> Drawn:
-    maps = LabelMaps(problem, item, batch_size, told.advance)
+    maps = LabelMaps(subject, item, batch_size, told.advance)
     if _name(item) not in store.array_names():
         chosen, ball = _choose(maps, plan, item, centre)
         store.put_array(f"item{item}-centre", chosen)

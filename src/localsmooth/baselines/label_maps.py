@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Int, Integer
 
-from localsmooth.noise import Randomness
-from localsmooth.sampling import BatchSize, Chunk, FaultyPredictionError, Predictions, Problem
-from localsmooth.sampling.region import Region
+from localsmooth.sampling import BatchSize, Chunk, FaultyPredictionError, Subject
 
 __all__ = ["LabelMaps", "Measured"]
 
@@ -37,7 +35,7 @@ class LabelMaps:
 
     Parameters
     ----------
-    problem
+    subject
         What is drawn; the item's layout has one output group.
     item
         Number of the item.
@@ -47,13 +45,10 @@ class LabelMaps:
         Called with the number of label maps drawn.
     """
 
-    def __init__(self, problem: Problem, item: int, batch_size: BatchSize, told: Callable[[int], None]) -> None:
-        model = problem.model
-        self._problem, self._told = problem, told
-        self._region = Region.of(problem.layouts[item], 0, model.device)
-        self._crop = self._region.of_item(problem.items[item].to(model.device))
-        self._noise = problem.noise.prepare(self._crop, self._region.level_map, model.bounds, model.hidden_value)
-        self.batch_size = batch_size.of(self._crop.numel())
+    def __init__(self, subject: Subject, item: int, batch_size: BatchSize, told: Callable[[int], None]) -> None:
+        self._subject, self._told = subject, told
+        self._prepared = subject.prepare(item, 0)
+        self.batch_size = batch_size.of(self._prepared.elements)
 
     def draw(self, chunk: Chunk) -> Iterator[Integer[torch.Tensor, "maps outputs"]]:
         """Yield the label maps of one chunk in batches, on the model's device.
@@ -63,14 +58,11 @@ class LabelMaps:
         FaultyPredictionError
             If a prediction is not finite or no class.
         """
-        model = self._problem.model
-        randomness = Randomness(self._problem.seed, chunk.key, model.device)
+        stream = self._subject.stream(chunk.key)
         for start in range(0, chunk.size, self.batch_size):
             size = min(self.batch_size, chunk.size - start)
             with torch.inference_mode():
-                batch = torch.empty((size, *self._crop.shape), dtype=self._crop.dtype, device=model.device)
-                self._noise.draw(batch, randomness)
-                seen = Predictions(model(batch), self._region, model.output, model.classes, size)
+                seen = self._prepared.predict(self._prepared.draw(size, stream))
                 if bool(seen.faulty):
                     raise FaultyPredictionError(
                         f"item {chunk.item}: the model returned scores that are NaN or infinite, or labels outside its "
@@ -118,7 +110,7 @@ class LabelMaps:
         """Measure the label maps of one chunk against a centre."""
         histogram = np.zeros(centre.size + 1, dtype=np.int64)
         votes = np.zeros(centre.size, dtype=np.int64)
-        target = torch.as_tensor(centre, device=self._problem.model.device)
+        target = torch.as_tensor(centre, device=self._subject.device)
         for labels in self.draw(chunk):
             same = labels == target
             votes += same.sum(dim=0).cpu().numpy()

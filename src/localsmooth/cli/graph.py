@@ -29,6 +29,7 @@ from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
+from localsmooth.sampling import SamplingOptions
 
 __all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
 
@@ -54,7 +55,7 @@ def run_graph_configuration(configuration: GraphConfiguration, out: Path, told: 
             name=configuration.name,
             graph_name=data.name,
             configuration=configuration.model_dump(mode="json"),
-            batch_size=configuration.sampling.batch_size,
+            options=SamplingOptions(batch_size=configuration.sampling.batch_size),
             progress=told.progress,
         )
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from localsmooth.graphs.clusters import affinity_ranks, metis_clusters, spectral
 from localsmooth.graphs.counters import node_counters, score_histogram
 from localsmooth.graphs.digits import digit_graph
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
-from localsmooth.graphs.edges import EdgeProblem, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
+from localsmooth.graphs.edges import EdgeSubject, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
 from localsmooth.graphs.fast import NetworkClassifier, receptive_nodes
 from localsmooth.graphs.graph import (
     UNLABELED,
@@ -21,7 +21,7 @@ from localsmooth.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
 from localsmooth.graphs.npz import load_npz, save_npz
 from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, strictly_local
-from localsmooth.graphs.sampler import AttributeProblem, GraphChunkWorker, GraphProblem, sample_nodes, sample_problem
+from localsmooth.graphs.sampler import AttributeSubject, GraphSubject, NodeGroup, sample_nodes
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.split import NodeSplit, split_per_class
 from localsmooth.graphs.thinning import CompiledThinning, NumpyThinning
@@ -35,19 +35,19 @@ __all__ = [
     "UNLABELED",
     "AttackLimits",
     "AttributeNoise",
-    "AttributeProblem",
+    "AttributeSubject",
     "AttributedGraph",
     "CompiledThinning",
     "EdgeIndexClassifier",
-    "EdgeProblem",
-    "GraphChunkWorker",
+    "EdgeSubject",
     "GraphNetwork",
-    "GraphProblem",
     "GraphSettings",
+    "GraphSubject",
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
     "NodeCurve",
+    "NodeGroup",
     "NodeSplit",
     "NumpyThinning",
     "PreparedClassifier",
@@ -84,7 +84,6 @@ __all__ = [
     "recertify_graph",
     "sample_edges",
     "sample_nodes",
-    "sample_problem",
     "save_npz",
     "score_histogram",
     "self_labeled",

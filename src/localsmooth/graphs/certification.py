@@ -37,7 +37,19 @@ from localsmooth.pipeline.record import (
 )
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import save
-from localsmooth.sampling import DirectoryStore, MemoryStore, SamplingPlan, SamplingProgress, Store, tell_certifying
+from localsmooth.sampling import (
+    DirectoryStore,
+    Executor,
+    FileStore,
+    MemoryStore,
+    Part,
+    SamplingOptions,
+    SamplingPlan,
+    SamplingProgress,
+    Store,
+    open_store,
+    tell_certifying,
+)
 
 __all__ = ["certify_graph", "chosen_nodes", "recertify_graph", "require_classifier"]
 
@@ -56,8 +68,11 @@ def certify_graph(
     name: str = "localized",
     graph_name: str = "graph",
     configuration: Mapping[str, Any] | None = None,
-    batch_size: int = 8,
+    options: SamplingOptions | None = None,
+    executor: Executor | None = None,
     progress: SamplingProgress | None = None,
+    store: str | None = None,
+    part: Part | None = None,
 ) -> xr.Dataset:
     """Sample what is missing and certify nodes against added and deleted attribute bits.
 
@@ -83,10 +98,8 @@ def certify_graph(
         What reports call the graph.
     configuration
         Everything that was asked for, as plain JSON values, for the record.
-    batch_size
-        Graphs per pass.
-    progress
-        Told how far sampling has come.
+    options, executor, progress, store, part
+        As in `localsmooth.certify`.
 
     Returns
     -------
@@ -112,12 +125,27 @@ def certify_graph(
     if not any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
         require_certifiable(plan.n_bound, settings.alpha, chosen.size, strategy=settings.simultaneous)
     with ExitStack() as stack:
-        store: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
-        tally = sample_nodes(classifier, graph, layout, plan, store, batch_size=batch_size, progress=progress)
+        kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
+        tallied = kept if store is None else stack.enter_context(open_store(store))
+        if isinstance(kept, FileStore) and isinstance(tallied, FileStore):
+            kept.require_belongs_to(tallied)
+        tally = sample_nodes(
+            classifier,
+            graph,
+            layout,
+            plan,
+            tallied,
+            options=options,
+            executor=executor,
+            progress=progress,
+            part=part,
+        )
+        if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
+            kept.begin(tallied.configuration)
         places = node_positions(graph.adjacency, layout.inputs.labels.astype(np.int64))
         sampled = SampledGraph(graph, layout, chosen, tally, places, classifier.depth)
-        kept = json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
-        chunks = store.finished().values()
+        plain = json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
+        chunks = tallied.finished().values()
         record = RunRecord(
             method=name,
             item_names=[graph_name],
@@ -139,12 +167,12 @@ def certify_graph(
             alpha=settings.alpha,
             budgets=[float(budget) for budget in settings.deletions],
             bound_names=list(settings.bounds),
-            configuration={**kept, GRAPH_RUN: True, GRAPH_ADDITIONS: [int(budget) for budget in settings.additions]},
+            configuration={**plain, GRAPH_RUN: True, GRAPH_ADDITIONS: [int(budget) for budget in settings.additions]},
         )
         tell_certifying(progress, 0, 1)
         result = graph_result(sampled, settings, record)
         if out is not None:
-            save_graph(sampled, store)
+            save_graph(sampled, kept)
             save_record(record, expanded(out))
             save(result, expanded(out) / "result.nc")
     return result

@@ -16,6 +16,7 @@ from localsmooth.graphs.draw import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.receptive import receptive_fields
 from localsmooth.models.fingerprint import describe
+from localsmooth.models.replica import has_hooks, replica_of
 
 __all__ = ["EdgeIndexClassifier", "NodeClassifier", "PreparedClassifier", "block_diagonal"]
 
@@ -57,9 +58,28 @@ class NodeClassifier(ABC):
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Set up the prediction of some nodes of a graph."""
 
+    def try_out(self, graph: AttributedGraph) -> None:
+        """Refuse a classifier that is not what it declares.
+
+        Raises
+        ------
+        InvalidInputError
+            Saying what it does wrong.
+        """
+        del graph
+
     @abstractmethod
     def fingerprint(self) -> str:
         """Text that changes whenever the predictions could."""
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether several threads may ask at once, each a replica of its own."""
+        return False
+
+    def replica(self) -> NodeClassifier:
+        """Return the same classifier for another thread: nothing that a call could change is shared."""
+        return self
 
 
 def block_diagonal(edge_index: torch.Tensor, nodes: int, copies: int) -> torch.Tensor:
@@ -94,24 +114,17 @@ class EdgeIndexClassifier(NodeClassifier):
         self.depth = depth
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
-        """Use the whole graph: nothing is known about what the module looks at.
-
-        Raises
-        ------
-        InvalidInputError
-            If copies of the graph in one batch influence each other, or the module sees farther than its depth.
-        """
-        self.require_separate(graph)
+        """Use the whole graph: nothing is known about what the module looks at."""
         return _PreparedModule(self, graph, outputs)
 
     @torch.inference_mode()
-    def require_separate(self, graph: AttributedGraph) -> None:
+    def try_out(self, graph: AttributedGraph) -> None:
         """Try the module on different attributes, alone and together.
 
         Raises
         ------
         InvalidInputError
-            See `prepare`.
+            If copies of the graph in one batch influence each other, or the module sees farther than its depth.
         """
         clean = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
         edges = torch.from_numpy(graph.edge_index)
@@ -153,6 +166,15 @@ class EdgeIndexClassifier(NodeClassifier):
                 raise InvalidInputError(
                     "depth", f"the module sees farther than {self.depth} hops", "Pass the number of its convolutions"
                 )
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether the module has no hooks, which could reach beyond a copy."""
+        return not has_hooks(self.module)
+
+    def replica(self) -> EdgeIndexClassifier:
+        """Return the same classifier with a copy of every part, on the same weights."""
+        return EdgeIndexClassifier(replica_of(self.module), self.classes, self.depth)
 
     def fingerprint(self) -> str:
         """Digest of everything that the module computes with, as far as it can be seen."""

@@ -12,12 +12,23 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.classifier import EdgeIndexClassifier
 from localsmooth.graphs.counters import node_counters
 from localsmooth.graphs.graph import AttributedGraph, edges_digest
-from localsmooth.graphs.sampler import GraphProblem, GroupSampler, sample_problem
+from localsmooth.graphs.sampler import GraphSubject, NodeGroup
 from localsmooth.layout import Layout, Partition, origins_of
 from localsmooth.noise import drawable_probabilities
-from localsmooth.sampling import Counters, ItemTally, SamplingPlan, SamplingProgress, Store
+from localsmooth.sampling import (
+    Counters,
+    Executor,
+    ItemTally,
+    Part,
+    PreparedGroup,
+    SamplingOptions,
+    SamplingPlan,
+    SamplingProgress,
+    Store,
+    sample_subject,
+)
 
-__all__ = ["EdgeProblem", "cluster_pair_layout", "edge_bits", "isotropic_pair_layout", "sample_edges"]
+__all__ = ["EdgeSubject", "cluster_pair_layout", "edge_bits", "isotropic_pair_layout", "sample_edges"]
 
 _LARGEST = 4096
 
@@ -83,7 +94,7 @@ def cluster_pair_layout(
     return Layout(outputs, inputs, steps[nearest], origins=origins_of(ranks))
 
 
-class EdgeProblem(GraphProblem):
+class EdgeSubject(GraphSubject):
     """Noisy edges under fixed attributes.
 
     Parameters
@@ -95,6 +106,8 @@ class EdgeProblem(GraphProblem):
     layout
         Output label per node, input label per pair of nodes, as `cluster_pair_layout` makes it; not computed from the
         graph's own edges.
+    seed
+        The run's seed.
     counters
         What each stage counts.
 
@@ -106,9 +119,9 @@ class EdgeProblem(GraphProblem):
     """
 
     def __init__(
-        self, classifier: EdgeIndexClassifier, graph: AttributedGraph, layout: Layout, counters: Counters
+        self, classifier: EdgeIndexClassifier, graph: AttributedGraph, layout: Layout, seed: int, counters: Counters
     ) -> None:
-        super().__init__(classifier.classes, layout, counters)
+        super().__init__(classifier, graph, layout, seed, counters)
         pairs = graph.nodes * (graph.nodes - 1) // 2
         if graph.nodes > _LARGEST:
             raise InvalidInputError("graph", f"{graph.nodes} nodes make {pairs} pairs", f"Use at most {_LARGEST} nodes")
@@ -123,13 +136,10 @@ class EdgeProblem(GraphProblem):
             "the set of edges",
             "Take clusters and ranks from elsewhere, such as an earlier graph, or use isotropic_pair_layout",
         )
-        classifier.require_separate(graph)
-        self.classifier = classifier
-        self.graph = graph
 
-    def prepare(self, group: int) -> GroupSampler[np.ndarray]:
+    def prepare(self, item: int, group: int) -> PreparedGroup:
         """Set up one output group."""
-        return _EdgeSampler(self, group)
+        return _EdgeGroup(self, item, group)
 
     def content(self) -> dict[str, object]:
         """Digests of graph and model."""
@@ -140,25 +150,23 @@ class EdgeProblem(GraphProblem):
         }
 
 
-class _EdgeSampler:
-    def __init__(self, problem: EdgeProblem, group: int) -> None:
-        graph = problem.graph
-        members = problem.layout.outputs.members(group)
+class _EdgeGroup(NodeGroup[np.ndarray]):
+    def __init__(self, subject: EdgeSubject, item: int, group: int) -> None:
+        graph, layout = subject.graph, subject.layouts[item]
+        members = layout.outputs.members(group)
+        super().__init__(members.size, subject.classes)
         self._members = torch.from_numpy(members)
-        self._classifier = problem.classifier
+        assert isinstance(subject.classifier, EdgeIndexClassifier)
+        self._classifier = subject.classifier
         self._bits = edge_bits(graph)
         # Multiples of 2⁻²⁴, which uniform numbers hit exactly; hidden pairs are no edges.
-        levels = drawable_probabilities(problem.layout.level_map(group))
+        levels = drawable_probabilities(layout.level_map(group))
         levels = np.where(np.isinf(levels), np.array([0.0, 1.0]), levels)
         self._flip = np.where(self._bits, levels[:, 1], levels[:, 0])
         self._pairs = np.stack(_pairs(graph.nodes))
         self._attributes = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
 
-    @property
-    def size(self) -> int:
-        return self._members.numel()
-
-    def draw(self, generator: np.random.Generator) -> np.ndarray:
+    def sample(self, generator: np.random.Generator) -> np.ndarray:
         return self._pairs[:, self._bits ^ (generator.random(self._flip.size) < self._flip)]
 
     def scores(self, samples: Sequence[np.ndarray]) -> torch.Tensor:
@@ -177,12 +185,15 @@ def sample_edges(
     store: Store | None = None,
     *,
     counters: Counters | None = None,
-    batch_size: int = 8,
+    options: SamplingOptions | None = None,
+    executor: Executor | None = None,
     progress: SamplingProgress | None = None,
+    part: Part | None = None,
 ) -> ItemTally:
-    """Draw what is still missing of a plan of noisy edges; see `EdgeProblem` and `sample_nodes`."""
-    problem = EdgeProblem(classifier, graph, layout, node_counters() if counters is None else counters)
-    return sample_problem(problem, plan, store, batch_size=batch_size, progress=progress)
+    """Draw what is still missing of a plan of noisy edges; see `EdgeSubject` and `sample_nodes`."""
+    counters = node_counters() if counters is None else counters
+    subject = EdgeSubject(classifier, graph, layout, plan.seed, counters)
+    return sample_subject(subject, plan, store, options=options, executor=executor, progress=progress, part=part)[0]
 
 
 def _pairs(nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from localsmooth.graphs.draw import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph, shape_of
 from localsmooth.graphs.linear import sparse_linear
 from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest
+from localsmooth.models.replica import has_hooks, replica_of
 
 __all__ = ["NetworkClassifier", "first_layer", "receptive_nodes"]
 
@@ -98,6 +99,15 @@ class NetworkClassifier(NodeClassifier):
         self.network = network
         self.classes = network.classes
         self.depth = network.depth
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether the network has no hooks, which could reach beyond a copy."""
+        return not has_hooks(self.network)
+
+    def replica(self) -> NetworkClassifier:
+        """Return the same classifier with a copy of every part, on the same weights."""
+        return NetworkClassifier(replica_of(self.network))
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Set up the prediction of some nodes of a graph."""

@@ -18,10 +18,9 @@ from localsmooth.models.base import OutputKind
 from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
+from localsmooth.models.replica import has_hooks, replica_of
 
 __all__ = ["TorchModel"]
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 class TorchModel(Adapter):
@@ -174,14 +173,12 @@ class TorchModel(Adapter):
     @property
     def concurrent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether replicas share nothing that a call could change, as far as can be told."""
-        hooked = any(part.__dict__.get(name) for part in self.module.modules() for name in _HOOKS)
-        return not (self.compile or hooked or self._select is not None)
+        return not (self.compile or has_hooks(self.module) or self._select is not None)
 
     def replica(self) -> TorchModel:
         """The same model for another thread: a copy of every part, on the same weights."""
-        tensors = (*self.module.parameters(), *self.module.buffers())
         made = copy.copy(self)
-        made.module = copy.deepcopy(self.module, {id(tensor): tensor for tensor in tensors})
+        made.module = replica_of(self.module)
         return made
 
     @property

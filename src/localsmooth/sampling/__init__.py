@@ -1,10 +1,11 @@
 """Draw, predict, tally: chunk by chunk, seeded and resumable."""
 
+from localsmooth.sampling.arrays import ArraySubject
 from localsmooth.sampling.calibration import Calibration, calibrate
 from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Accumulator, Counter, Counters, CountingScope, LabelCounts, Votes
 from localsmooth.sampling.directory import DirectoryStore, open_store
-from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Problem, Task
+from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Job
 from localsmooth.sampling.executor import Executor, FailedChunkError, SerialExecutor, Session
 from localsmooth.sampling.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.sampling.file_store import FileStore
@@ -26,15 +27,17 @@ from localsmooth.sampling.progress import (
 )
 from localsmooth.sampling.ray_cluster import RayExecutor
 from localsmooth.sampling.record import ChunkRecord, CorruptRecordError
-from localsmooth.sampling.sample import sample
+from localsmooth.sampling.sample import sample, sample_subject
 from localsmooth.sampling.stopping import StoppingRule
 from localsmooth.sampling.store import MemoryStore, MergedCounts, OtherRunError, Store, StoreError
+from localsmooth.sampling.subject import PreparedGroup, Ready, Subject
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 from localsmooth.sampling.threads import ThreadExecutor, default_executor
 from localsmooth.sampling.usage import SamplingSummary
 
 __all__ = [
     "Accumulator",
+    "ArraySubject",
     "BatchSize",
     "Calibration",
     "CertifyingProgress",
@@ -51,6 +54,7 @@ __all__ = [
     "FaultyPredictionError",
     "FileStore",
     "ItemTally",
+    "Job",
     "Joined",
     "JsonProgress",
     "LabelCounts",
@@ -63,9 +67,10 @@ __all__ = [
     "PoisonedChunk",
     "PoisonedChunksError",
     "Predictions",
-    "Problem",
+    "PreparedGroup",
     "ProcessExecutor",
     "RayExecutor",
+    "Ready",
     "RichProgress",
     "RunConfiguration",
     "RunOverview",
@@ -79,7 +84,7 @@ __all__ = [
     "StoppingRule",
     "Store",
     "StoreError",
-    "Task",
+    "Subject",
     "ThreadExecutor",
     "Votes",
     "calibrate",
@@ -92,6 +97,7 @@ __all__ = [
     "open_store",
     "redraw",
     "sample",
+    "sample_subject",
     "survey",
     "tell_certifying",
 ]

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 
 from localsmooth.models import Model
 from localsmooth.sampling.memory import is_out_of_memory
-from localsmooth.sampling.options import BatchSize
+from localsmooth.sampling.options import BatchSize, SamplingOptions
+from localsmooth.sampling.store import Store, StoreError
 
-__all__ = ["AdjustableModel", "Calibration", "calibrate"]
+__all__ = ["AdjustableModel", "Calibration", "calibrate", "keep_calibration", "recall_calibration"]
 
+_CALIBRATION = "calibration"
 _WORTHWHILE = 1.02
 _GIVE_UP = 0.85
 _LARGEST_BATCH = 1024
@@ -218,3 +221,33 @@ def _slow_precision(
         f"{model.precision} is {own / reduced:.1f}x slower than the model's own precision on this device; "
         "leave the precision out",
     )
+
+
+def recall_calibration(model: Model, store: Store, options: SamplingOptions) -> Calibration | None:
+    """What an interrupted run had chosen, so that all of its chunks are drawn alike; None if that is not known.
+
+    A batch size or memory order that is fixed by hand now takes precedence.
+
+    Raises
+    ------
+    StoreError
+        If what is kept is none.
+    """
+    if _CALIBRATION not in store.array_names() or options.batch_size is not None or options.channels_last is not None:
+        return None
+    kept = store.get_array(_CALIBRATION)
+    if kept.shape != (3,) or kept.dtype.kind != "i" or not (kept[0] >= 1 and kept[1] >= 0):
+        raise StoreError(
+            f"array {_CALIBRATION!r} of the store holds no batch size. Delete its file and start the run again"
+        )
+    samples, elements, channels_last = (int(value) for value in kept)
+    if isinstance(model, AdjustableModel):
+        model = model.with_options(channels_last=bool(channels_last))
+    return Calibration(model, BatchSize(samples, elements or None), {})
+
+
+def keep_calibration(store: Store, calibration: Calibration) -> None:
+    """Keep what was chosen beside the tallies."""
+    size, model = calibration.batch_size, calibration.model
+    order = isinstance(model, AdjustableModel) and model.channels_last
+    store.put_array(_CALIBRATION, np.array([size.samples, size.elements or 0, order], dtype=np.int64))

@@ -100,13 +100,7 @@ def describe_run(
     """
     return RunConfiguration(
         {
-            "plan": {
-                "seed": plan.seed,
-                "n_candidate": plan.n_candidate,
-                "n_bound": plan.n_bound,
-                "chunk_size": plan.chunk_size,
-            }
-            | ({} if plan.stop is None else {"stop": dict(plan.stop.configuration())}),
+            "plan": dict(plan.configuration()),
             "noise": dict(noise.configuration()),
             "model": {
                 "fingerprint": model.fingerprint(),
@@ -115,10 +109,7 @@ def describe_run(
                 "bounds": None if model.bounds is None else [float(b) for b in model.bounds],
                 "hidden_value": float(model.hidden_value),
             },
-            "counters": {
-                "candidate": [dict(c.configuration()) for c in counters.candidate],
-                "bound": [dict(c.configuration()) for c in counters.bound],
-            },
+            "counters": dict(counters.configuration()),
             "items": [
                 {"content": digest(item.cpu().numpy()), "precision": str(item.dtype), "layout": layout.digest()}
                 for item, layout in zip(items, layouts, strict=True)

@@ -162,3 +162,10 @@ class Counters:
 
     candidate: tuple[Counter, ...] = (LabelCounts(),)
     bound: tuple[Counter, ...] = (Votes(),)
+
+    def configuration(self) -> Mapping[str, object]:
+        """Everything that the tallies depend on, as stored with a run (JSON-compatible)."""
+        return {
+            "candidate": [dict(counter.configuration()) for counter in self.candidate],
+            "bound": [dict(counter.configuration()) for counter in self.bound],
+        }

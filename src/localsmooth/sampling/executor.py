@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
-from localsmooth.sampling.engine import ChunkWorker, Task
+from localsmooth.sampling.engine import ChunkWorker, Job
 from localsmooth.sampling.record import ChunkRecord
 
 __all__ = ["Executor", "FailedChunkError", "SerialExecutor", "Session", "Trouble", "attempt", "one_thread"]
@@ -55,19 +55,19 @@ class FailedChunkError(LocalsmoothError):
 
     Parameters
     ----------
-    task
+    job
         Which one.
     trouble
         Why.
     """
 
-    def __init__(self, task: Task, trouble: Trouble) -> None:
-        self.task = task
+    def __init__(self, job: Job, trouble: Trouble) -> None:
+        self.job = job
         self.trouble = trouble
         super().__init__(f"{trouble.kind}: {trouble.message}")
 
 
-def attempt(worker: ChunkWorker, task: Task) -> ChunkRecord:
+def attempt(worker: ChunkWorker, job: Job) -> ChunkRecord:
     """Draw a chunk.
 
     Raises
@@ -76,29 +76,29 @@ def attempt(worker: ChunkWorker, task: Task) -> ChunkRecord:
         If anything goes wrong with it, from what went wrong.
     """
     try:
-        return worker(task)
+        return worker(job)
     except Exception as error:
-        raise FailedChunkError(task, Trouble.of(error)) from error
+        raise FailedChunkError(job, Trouble.of(error)) from error
 
 
 class Session(ABC):
-    """Workers at work: tasks go in, at most `capacity` at a time, and finished chunks come out in any order."""
+    """Workers at work: jobs go in, at most `capacity` at a time, and finished chunks come out in any order."""
 
     capacity: int
-    """How many tasks may be in flight (submitted and not collected)."""
+    """How many jobs may be in flight (submitted and not collected)."""
 
     @abstractmethod
-    def submit(self, task: Task) -> None:
-        """Take on a task; never more than `capacity` at a time, and never one that is in flight."""
+    def submit(self, job: Job) -> None:
+        """Take on a job; never more than `capacity` at a time, and never one that is in flight."""
 
     @abstractmethod
     def collect(self) -> ChunkRecord:
-        """Wait for one of the tasks in flight and return its chunk.
+        """Wait for one of the jobs in flight and return its chunk.
 
         Raises
         ------
         FailedChunkError
-            If it could not be drawn. The task is not in flight any more, and may be submitted again.
+            If it could not be drawn. The job is not in flight any more, and may be submitted again.
         """
 
 
@@ -142,10 +142,10 @@ class _SerialSession(Session):
 
     def __init__(self, worker: ChunkWorker) -> None:
         self._worker = worker
-        self._tasks: deque[Task] = deque()
+        self._tasks: deque[Job] = deque()
 
-    def submit(self, task: Task) -> None:
-        self._tasks.append(task)
+    def submit(self, job: Job) -> None:
+        self._tasks.append(job)
 
     def collect(self) -> ChunkRecord:
         return attempt(self._worker, self._tasks.popleft())

@@ -6,17 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
 import torch
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
-from localsmooth.noise import Randomness
-from localsmooth.sampling.engine import Problem, Task
+from localsmooth.sampling.engine import Job
 from localsmooth.sampling.executor import FailedChunkError, Trouble
 from localsmooth.sampling.plan import Chunk, Stage
-from localsmooth.sampling.region import Region
 from localsmooth.sampling.store import ChunkKey, Store, StoreError
+from localsmooth.sampling.subject import Subject, groups_of
 
 __all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "poisoned_inputs", "redraw"]
 
@@ -98,35 +97,31 @@ def poisoned_inputs(names: Sequence[str]) -> dict[ChunkKey, str]:
     return {(int(m[1]), int(m[2]), int(m[3]), int(m[4])): name for name, m in found.items() if m}
 
 
-def redraw(problem: Problem, chunk: Chunk) -> torch.Tensor:
+def redraw(subject: Subject, chunk: Chunk) -> Any:
     """Draw the noisy inputs of a chunk as the model saw them, to find out what it makes of them.
 
     Parameters
     ----------
-    problem
+    subject
         Of the run, with its seed.
     chunk
         Which chunk.
 
     Returns
     -------
-    torch.Tensor
-        Shape (samples, *channels, *window), on the model's device.
+    Any
+        What the kind of input calls a batch; for arrays a tensor (samples, *channels, *window) on the model's device.
 
     Raises
     ------
     InvalidInputError
-        If the problem has no such chunk.
+        If the subject has no such chunk.
     """
-    if not (0 <= chunk.item < len(problem.items) and 0 <= chunk.group < problem.layouts[chunk.item].outputs.count):
-        raise InvalidInputError("chunk", f"the problem has none like {chunk.key}", "Pass one of the run's chunks")
-    model, item = problem.model, problem.items[chunk.item]
-    region = Region.of(problem.layouts[chunk.item], chunk.group)
-    crop = region.of_item(item.to(model.device)).contiguous()
-    noise = problem.noise.prepare(crop, region.level_map, model.bounds, model.hidden_value)
-    samples = torch.empty((chunk.size, *crop.shape), dtype=item.dtype, device=model.device)
-    noise.draw(samples, Randomness(problem.seed, chunk.key, model.device))
-    return samples
+    if (chunk.item, chunk.group) not in groups_of(subject):
+        raise InvalidInputError("chunk", f"the subject has none like {chunk.key}", "Pass one of the run's chunks")
+    with torch.inference_mode():
+        prepared = subject.prepare(chunk.item, chunk.group)
+        return prepared.draw(chunk.size, subject.stream(chunk.key))
 
 
 class Failures:
@@ -134,41 +129,41 @@ class Failures:
 
     Parameters
     ----------
-    problem
+    subject
         What is drawn.
     store
         Where noisy inputs of poisoned chunks are kept.
     """
 
-    def __init__(self, problem: Problem, store: Store) -> None:
-        self._problem = problem
+    def __init__(self, subject: Subject, store: Store) -> None:
+        self._subject = subject
         self._store = store
         self._tries: Counter[ChunkKey] = Counter()
         self._poisoned: dict[ChunkKey, PoisonedChunk] = {}
 
-    def try_again(self, failure: FailedChunkError) -> Task | None:
-        """Note a failure; returns the task to try, or None if that was the last time.
+    def try_again(self, failure: FailedChunkError) -> Job | None:
+        """Note a failure; returns the job to try, or None if that was the last time.
 
         Raises
         ------
         InvalidInputError
             If that is what went wrong: an argument is at fault, and not the chunk.
         """
-        trouble, task = failure.trouble, failure.task
+        trouble, job = failure.trouble, failure.job
         if trouble.invalid is not None:
             raise InvalidInputError(*trouble.invalid) from failure
-        self._tries[task.chunk.key] += 1
-        if self._tries[task.chunk.key] >= _TRIES:
+        self._tries[job.chunk.key] += 1
+        if self._tries[job.chunk.key] >= _TRIES:
             return None
         # A process that dies again may have been ended for lack of memory: the last try needs less.
-        last = self._tries[task.chunk.key] == _TRIES - 1
-        return replace(task, halvings=2 if last and trouble.died else task.halvings)
+        last = self._tries[job.chunk.key] == _TRIES - 1
+        return replace(job, halvings=2 if last and trouble.died else job.halvings)
 
     def put_aside(self, failure: FailedChunkError) -> PoisonedChunk:
         """Give a chunk up, and keep its noisy inputs."""
-        chunk = failure.task.chunk
+        chunk = failure.job.chunk
         poisoned = PoisonedChunk(
-            chunk, self._problem.seed, failure.trouble, max(1, self._tries[chunk.key]), self._keep_inputs(chunk)
+            chunk, self._subject.seed, failure.trouble, max(1, self._tries[chunk.key]), self._keep_inputs(chunk)
         )
         self._poisoned[chunk.key] = poisoned
         return poisoned
@@ -186,7 +181,7 @@ class Failures:
         PoisonedChunksError
             Naming them.
         """
-        layouts = self._problem.layouts
+        layouts = self._subject.layouts
         places = {key[:2] for key in self._poisoned}
         widespread = len(places) >= min(4, sum(layout.outputs.count for layout in layouts))
         if len(self._poisoned) >= _HOPELESS and widespread and len({p[0] for p in places}) >= min(2, len(layouts)):
@@ -204,14 +199,13 @@ class Failures:
             raise PoisonedChunksError([self._poisoned[key] for key in sorted(self._poisoned)])
 
     def _keep_inputs(self, chunk: Chunk) -> str:
-        item, layout = self._problem.items[chunk.item], self._problem.layouts[chunk.item]
-        crop = Region.of(layout, chunk.group).of_item(item)
-        size = chunk.size * int(np.prod(crop.shape)) * item.element_size()
-        if size > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:
-            return ""
         name = _ARRAY.format(*chunk.key)
         try:
-            self._store.put_array(name, redraw(self._problem, chunk).cpu().numpy())
+            prepared = self._subject.prepare(chunk.item, chunk.group)
+            each = prepared.bytes_per_sample
+            if each is None or chunk.size * each > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:
+                return ""
+            self._store.put_array(name, prepared.inputs(redraw(self._subject, chunk)))
         except (StoreError, RuntimeError, MemoryError):  # a full disk or a broken device: the report comes first
             return ""
         return name

@@ -1,4 +1,4 @@
-"""Keep workers elsewhere busy: hand out tasks, replace workers that die, give slow chunks to a second worker.
+"""Keep workers elsewhere busy: hand out jobs, replace workers that die, give slow chunks to a second worker.
 
 What a worker is (a process, an actor on another machine) and how one talks to it is a `Crew`'s business.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from localsmooth.errors import LocalsmoothError
-from localsmooth.sampling.engine import Task
+from localsmooth.sampling.engine import Job
 from localsmooth.sampling.executor import FailedChunkError, Session, Trouble
 from localsmooth.sampling.plan import Chunk
 from localsmooth.sampling.record import ChunkRecord
@@ -21,7 +21,7 @@ from localsmooth.sampling.store import ChunkKey
 
 __all__ = ["Crew", "Done", "Event", "FleetSession", "Lost", "Ready", "WorkerError"]
 
-_DEPTH = 2  # tasks that a worker holds: one in work and one at hand, so that it never waits for the store
+_DEPTH = 2  # jobs that a worker holds: one in work and one at hand, so that it never waits for the store
 _MOST_BAD_STARTS = 3  # workers that may fail to start, one after the other
 _SLOW = 3.0  # times the median: a chunk that takes longer is given to a second worker, if one has nothing to do
 _SHORTEST_DELAY = 2.0  # seconds before a chunk can be called slow
@@ -41,14 +41,14 @@ class WorkerError(LocalsmoothError):
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker has received the model and waits for tasks."""
+    """A worker has received the model and waits for jobs."""
 
     worker: Hashable
 
 
 @dataclass(frozen=True)
 class Done:
-    """A worker has finished the first of its tasks, well or not."""
+    """A worker has finished the first of its jobs, well or not."""
 
     worker: Hashable
     outcome: ChunkRecord | Trouble
@@ -66,15 +66,15 @@ Event = Ready | Done | Lost
 
 
 class Crew(ABC):
-    """A number of workers that each do one task after the other, in the order in which they are sent."""
+    """A number of workers that each do one job after the other, in the order in which they are sent."""
 
     @abstractmethod
     def start(self) -> Hashable:
         """Start one more worker, without waiting for it."""
 
     @abstractmethod
-    def send(self, worker: Hashable, task: Task) -> None:
-        """Give a task to a worker that is ready; if it has died, `wait` says so."""
+    def send(self, worker: Hashable, job: Job) -> None:
+        """Give a job to a worker that is ready; if it has died, `wait` says so."""
 
     @abstractmethod
     def end(self, worker: Hashable) -> None:
@@ -90,13 +90,13 @@ class _Worker:
     """What is known of a worker."""
 
     ready: bool = False
-    tasks: deque[Task] = field(default_factory=deque[Task])  # the first is in work
+    jobs: deque[Job] = field(default_factory=deque[Job])  # the first is in work
     since: float = 0.0  # when the first was begun
     hung: tuple[ChunkKey, str] | None = None  # the chunk for which it was ended, and why
 
 
 class FleetSession(Session):
-    """Hands tasks to a crew; a chunk that was given to two workers comes out once.
+    """Hands jobs to a crew; a chunk that was given to two workers comes out once.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class FleetSession(Session):
         self._crew = crew
         self._clock = clock
         self._limit = chunk_time_limit
-        self._queue: deque[Task] = deque()
+        self._queue: deque[Job] = deque()
         self._out: deque[ChunkRecord | FailedChunkError] = deque()
         self._workers: dict[Hashable, _Worker] = {}
         self._open: set[ChunkKey] = set()  # in flight, in any number of copies
@@ -136,10 +136,10 @@ class FleetSession(Session):
         """How many workers have the model."""
         return sum(worker.ready for worker in self._workers.values())
 
-    def submit(self, task: Task) -> None:
-        """Put a task in the queue; it leaves for a worker while results are waited for."""
-        self._open.add(task.chunk.key)
-        self._queue.append(task)
+    def submit(self, job: Job) -> None:
+        """Put a job in the queue; it leaves for a worker while results are waited for."""
+        self._open.add(job.chunk.key)
+        self._queue.append(job)
 
     def collect(self) -> ChunkRecord:
         """Wait for a chunk.
@@ -163,7 +163,7 @@ class FleetSession(Session):
             if self._out:
                 break
             # Somebody has nothing to do while others work: look again, in case they are slow or hang.
-            idle = any(worker.ready and not worker.tasks for worker in self._workers.values())
+            idle = any(worker.ready and not worker.jobs for worker in self._workers.values())
             wait = _PATIENCE if idle or limited else None
         result = self._out.popleft()
         if isinstance(result, FailedChunkError):
@@ -185,20 +185,20 @@ class FleetSession(Session):
 
     def _finish(self, worker: _Worker, outcome: ChunkRecord | Trouble) -> None:
         now = self._clock()
-        task, elapsed = worker.tasks.popleft(), now - worker.since
+        job, elapsed = worker.jobs.popleft(), now - worker.since
         worker.since = now
         if isinstance(outcome, Trouble):
-            self._fail(task, outcome)
-        elif task.chunk.key in self._open:  # else another copy was faster
-            self._durations.setdefault(task.chunk.stage, deque(maxlen=_HISTORY)).append(elapsed / task.chunk.size)
-            self._open.discard(task.chunk.key)
+            self._fail(job, outcome)
+        elif job.chunk.key in self._open:  # else another copy was faster
+            self._durations.setdefault(job.chunk.stage, deque(maxlen=_HISTORY)).append(elapsed / job.chunk.size)
+            self._open.discard(job.chunk.key)
             self._out.append(outcome)
 
-    def _fail(self, task: Task, trouble: Trouble) -> None:
-        key = task.chunk.key
+    def _fail(self, job: Job, trouble: Trouble) -> None:
+        key = job.chunk.key
         if key in self._open and key not in self._held():  # else another copy may still succeed
             self._open.discard(key)
-            self._out.append(FailedChunkError(task, trouble))
+            self._out.append(FailedChunkError(job, trouble))
 
     def _replace(self, worker: _Worker, reason: str) -> None:
         if not worker.ready:
@@ -206,61 +206,61 @@ class FleetSession(Session):
             if self._bad_starts >= _MOST_BAD_STARTS:
                 raise WorkerError(f"{self._bad_starts} workers in a row could not be started. The last one: {reason}")
         self._workers[self._crew.start()] = _Worker()
-        trouble, first = Trouble("WorkerDied", reason, died=True), worker.tasks[0].chunk.key if worker.tasks else None
+        trouble, first = Trouble("WorkerDied", reason, died=True), worker.jobs[0].chunk.key if worker.jobs else None
         if worker.hung is not None:
             key, reason = worker.hung
             trouble = Trouble("ChunkHung", reason)
             first = None if first != key else first  # it was done just before the end: none of the others is at fault
         if first is not None:  # the first was in work, the others waited
-            self._fail(worker.tasks.popleft(), trouble)
+            self._fail(worker.jobs.popleft(), trouble)
         held = self._held()
         self._queue.extendleft(
-            task for task in reversed(worker.tasks) if task.chunk.key in self._open and task.chunk.key not in held
+            job for job in reversed(worker.jobs) if job.chunk.key in self._open and job.chunk.key not in held
         )
 
     def _held(self) -> set[ChunkKey]:
         """Chunks that some worker has."""
-        return {task.chunk.key for worker in self._workers.values() for task in worker.tasks}
+        return {job.chunk.key for worker in self._workers.values() for job in worker.jobs}
 
     def _hand_out(self) -> None:
-        """Every worker gets one task before any gets two."""
+        """Every worker gets one job before any gets two."""
         while self._queue:
-            free = [(len(w.tasks), name) for name, w in self._workers.items() if w.ready and len(w.tasks) < _DEPTH]
+            free = [(len(w.jobs), name) for name, w in self._workers.items() if w.ready and len(w.jobs) < _DEPTH]
             if not free:
                 return
             fewest = min(count for count, _ in free)
             self._give(next(name for count, name in free if count == fewest), self._queue.popleft())
 
-    def _give(self, name: Hashable, task: Task) -> None:
+    def _give(self, name: Hashable, job: Job) -> None:
         worker = self._workers[name]
-        if not worker.tasks:
+        if not worker.jobs:
             worker.since = self._clock()
-        worker.tasks.append(task)
-        self._crew.send(name, task)
+        worker.jobs.append(job)
+        self._crew.send(name, job)
 
     def _double(self) -> None:
         """Give workers that have nothing to do what others do not come to, or are slow with."""
         if self._queue:
             return
         for name, worker in self._workers.items():
-            if worker.ready and not worker.tasks and (task := self._worth_doubling()) is not None:
-                self._give(name, task)
+            if worker.ready and not worker.jobs and (job := self._worth_doubling()) is not None:
+                self._give(name, job)
 
-    def _worth_doubling(self) -> Task | None:
-        held = [task.chunk.key for worker in self._workers.values() for task in worker.tasks]
+    def _worth_doubling(self) -> Job | None:
+        held = [job.chunk.key for worker in self._workers.values() for job in worker.jobs]
         single = {key for key in held if held.count(key) == 1} & self._open
         for worker in self._workers.values():
-            for task in list(worker.tasks)[1:]:
-                if task.chunk.key in single:
-                    return task
-        slow = [worker for worker in self._workers.values() if worker.tasks and self._is_slow(worker)]
+            for job in list(worker.jobs)[1:]:
+                if job.chunk.key in single:
+                    return job
+        slow = [worker for worker in self._workers.values() if worker.jobs and self._is_slow(worker)]
         for worker in sorted(slow, key=lambda worker: worker.since):
-            if worker.tasks[0].chunk.key in single:
-                return worker.tasks[0]
+            if worker.jobs[0].chunk.key in single:
+                return worker.jobs[0]
         return None
 
     def _is_slow(self, worker: _Worker) -> bool:
-        usual = self._usual(worker.tasks[0].chunk)
+        usual = self._usual(worker.jobs[0].chunk)
         return usual is not None and self._clock() - worker.since > max(_SLOW * usual, _SHORTEST_DELAY)
 
     def _usual(self, chunk: Chunk) -> float | None:
@@ -272,9 +272,9 @@ class FleetSession(Session):
         """End workers that have been at one chunk for too long; returns whether any chunk in work has a limit."""
         limited = False
         for name, worker in self._workers.items():
-            if not worker.tasks or worker.hung is not None:
+            if not worker.jobs or worker.hung is not None:
                 continue
-            chunk, limit = worker.tasks[0].chunk, self._limit
+            chunk, limit = worker.jobs[0].chunk, self._limit
             if limit is None and (usual := self._usual(chunk)) is not None:
                 limit = max(_HUNG * usual, _SHORTEST_LIMIT)
             if limit is None:

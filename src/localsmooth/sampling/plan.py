@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -74,6 +74,12 @@ class SamplingPlan:
                 raise InvalidInputError(field, f"got {getattr(self, field)}", "Pass at least 1")
         if self.seed < 0:
             raise InvalidInputError("seed", f"got {self.seed}", "Pass a non-negative integer")
+
+    def configuration(self) -> Mapping[str, object]:
+        """Everything that the tallies depend on, as stored with a run (JSON-compatible)."""
+        numbers = ("seed", "n_candidate", "n_bound", "chunk_size")
+        rule = {} if self.stop is None else {"stop": dict(self.stop.configuration())}
+        return {name: getattr(self, name) for name in numbers} | rule
 
     def samples(self, stage: Stage) -> int:
         """Number of samples of one stage, if none is saved."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from localsmooth.sampling.engine import ChunkWorker, Task
+from localsmooth.sampling.engine import ChunkWorker, Job
 from localsmooth.sampling.executor import Trouble
 
 __all__ = ["HELLO", "READY", "work"]
@@ -24,7 +24,7 @@ HELLO, READY = "hello", "ready"
 def work(connection: Connection[Any, Any], environment: Mapping[str, str], threads: int) -> None:
     """Run in a process of its own.
 
-    Says HELLO, receives a pickled `ChunkWorker`, says READY, and then answers every `Task` with a `ChunkRecord` or a
+    Says HELLO, receives a pickled `ChunkWorker`, says READY, and then answers every `Job` with a `ChunkRecord` or a
     `Trouble`. What is unpickled comes from the process that started this one, never from a file.
 
     Parameters
@@ -51,22 +51,22 @@ def work(connection: Connection[Any, Any], environment: Mapping[str, str], threa
     except Exception as error:
         connection.send(Trouble.of(error))
         return
-    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
+    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, jobs), daemon=True).start()
     connection.send(READY)
     while True:
-        task = tasks.get()
+        job = jobs.get()
         try:
-            outcome = worker(task)
+            outcome = worker(job)
         except BaseException as error:  # also SystemExit in a model: the worker lives on
             outcome = Trouble.of(error)
         connection.send(outcome)
 
 
-def _receive(connection: Connection[Any, Any], tasks: queue.SimpleQueue[Task]) -> None:
-    """Take tasks on at any time, so that the other side never waits while a chunk is drawn; end with it."""
+def _receive(connection: Connection[Any, Any], jobs: queue.SimpleQueue[Job]) -> None:
+    """Take jobs on at any time, so that the other side never waits while a chunk is drawn; end with it."""
     try:
         while True:
-            tasks.put(connection.recv())
+            jobs.put(connection.recv())
     except (EOFError, OSError):
         os._exit(1)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.engine import ChunkWorker, Task
+from localsmooth.sampling.engine import ChunkWorker, Job
 from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
 from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
 from localsmooth.sampling.process_worker import HELLO, READY, work
@@ -79,7 +79,7 @@ class ProcessExecutor(Executor):
     @contextmanager
     def open(self, worker: ChunkWorker) -> Generator[Session]:
         """Start the processes; leaving ends them at once."""
-        device = worker.problem.model.device
+        device = worker.subject.device
         gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)
         if gpus and device.type == "cuda" and device.index:
             raise InvalidInputError(
@@ -204,10 +204,10 @@ class _Processes(Crew):
         self._members[ours] = member
         return member
 
-    def send(self, worker: Hashable, task: Task) -> None:
+    def send(self, worker: Hashable, job: Job) -> None:
         assert isinstance(worker, _Member)
         with contextlib.suppress(OSError):  # it is dead, and `wait` will say so
-            worker.connection.send(task)
+            worker.connection.send(job)
 
     def end(self, worker: Hashable) -> None:
         assert isinstance(worker, _Member)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.engine import ChunkWorker, Task
+from localsmooth.sampling.engine import ChunkWorker, Job
 from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
 from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
 from localsmooth.sampling.processes import pickled, require_workers
@@ -88,7 +88,7 @@ class RayExecutor(Executor):
     def open(self, worker: ChunkWorker) -> Generator[Session]:
         """Connect, and start the actors; leaving ends them at once."""
         ray = import_ray()
-        device = worker.problem.model.device
+        device = worker.subject.device
         gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)
         payload = pickled(worker, ray.cloudpickle.dumps)
         with _connected(ray, self.address, self.workers):
@@ -186,11 +186,11 @@ class _Drawer:
         """What kept the model from being loaded; None if it is here."""
         return self._trouble
 
-    def draw(self, task: Task) -> ChunkRecord | Trouble:
+    def draw(self, job: Job) -> ChunkRecord | Trouble:
         """Draw a chunk."""
         try:
             assert self._worker is not None
-            return self._worker(task)
+            return self._worker(job)
         except BaseException as error:  # also SystemExit in a model: the actor lives on
             return Trouble.of(error)
 
@@ -226,9 +226,9 @@ class _Actors(Crew):
         self._actors.append(actor)
         return actor
 
-    def send(self, worker: Hashable, task: Task) -> None:
+    def send(self, worker: Hashable, job: Job) -> None:
         assert isinstance(worker, _Actor)
-        worker.expected.append(worker.handle.draw.remote(task))
+        worker.expected.append(worker.handle.draw.remote(job))
 
     def end(self, worker: Hashable) -> None:
         assert isinstance(worker, _Actor)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from localsmooth.sampling.engine import Problem, Task
+from localsmooth.sampling.engine import Job
 from localsmooth.sampling.group_progress import GroupProgress
 from localsmooth.sampling.part import Part
 from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
 from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.store import Store, StoreError
+from localsmooth.sampling.subject import Subject, groups_of
 from localsmooth.sampling.tally import choose, require_choice, settled
 
 __all__ = ["Schedule"]
@@ -23,7 +24,7 @@ class Schedule:
 
     Parameters
     ----------
-    problem
+    subject
         What is drawn.
     plan
         How much of it.
@@ -41,14 +42,14 @@ class Schedule:
     """
 
     def __init__(
-        self, problem: Problem, plan: SamplingPlan, store: Store, part: Part | None = None, forget_counts: bool = False
+        self, subject: Subject, plan: SamplingPlan, store: Store, part: Part | None = None, forget_counts: bool = False
     ) -> None:
-        self._problem = problem
+        self._subject = subject
         self._plan = plan
         self.store = store
         self._forget_counts = forget_counts
         self._finished = store.finished()
-        groups = [(i, g) for i, layout in enumerate(problem.layouts) for g in range(layout.outputs.count)]
+        groups = groups_of(subject)
         present = {
             chunk.key: chunk.size
             for item, group in groups
@@ -73,24 +74,24 @@ class Schedule:
         self._stuck: set[tuple[int, int]] = set()
         self._groups = deque(own)
         self._candidates: deque[Chunk] = deque()
-        self._ready: deque[Task] = deque()
+        self._ready: deque[Job] = deque()
         self._waiting: dict[tuple[int, int], int] = {}
         self._open: dict[tuple[int, int], tuple[GroupProgress, Mapping[str, np.ndarray]]] = {}
 
-    def next(self) -> Task | None:
-        """A task that can start now; None if there is none before something in flight is done, or none at all."""
+    def next(self) -> Job | None:
+        """A job that can start now; None if there is none before something in flight is done, or none at all."""
         while not self._ready and not self._candidates and self._groups:
             self._enter(*self._groups.popleft())
         if self._ready:
             return self._ready.popleft()
         if self._candidates:
-            return Task(self._candidates.popleft())
+            return Job(self._candidates.popleft())
         # Nothing else is left to do: draw ahead where it is open whether the samples will count.
         ahead = [(progress, chosen) for progress, chosen in self._open.values() if progress.to_draw]
         if not ahead:
             return None
         progress, chosen = min(ahead, key=lambda entry: entry[0].in_flight)
-        return Task(progress.draw(), chosen)
+        return Job(progress.draw(), chosen)
 
     def done(self, record: ChunkRecord) -> int:
         """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
@@ -141,7 +142,7 @@ class Schedule:
         if progress.over or progress.stuck:
             self._close(place)
         elif not progress.in_flight and progress.to_draw:
-            self._ready.append(Task(progress.draw(), chosen))
+            self._ready.append(Job(progress.draw(), chosen))
         return sum(taken.n for taken in kept) + progress.skipped
 
     def _missing(self, item: int, group: int) -> int:
@@ -170,13 +171,13 @@ class Schedule:
         """The candidate stage of a group is complete: let its bound stage go on from what it chose."""
         del self._waiting[item, group]
         merged = self.store.merged(item, group, Stage.CANDIDATE)
-        chosen = choose(self._problem.counters, merged)
+        chosen = choose(self._subject.counters, merged)
         for voted in self._voted.get((item, group), ()):
             require_choice(item, group, chosen, voted)
         if self._forget_counts:
             self.store.settle(item, group, Stage.CANDIDATE, settled(merged, chosen))
         if self._plan.stop is None:
-            self._ready.extend(Task(c, chosen) for c in self._absent(item, group, Stage.BOUND))
+            self._ready.extend(Job(c, chosen) for c in self._absent(item, group, Stage.BOUND))
         elif not (progress := self._progress(item, group)).over:
             self._open[item, group] = progress, chosen
-            self._ready.append(Task(progress.draw(), chosen))
+            self._ready.append(Job(progress.draw(), chosen))

@@ -6,16 +6,15 @@ import os
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from threading import Lock, local
 
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import Model
-from localsmooth.sampling.engine import ChunkWorker, Task
+from localsmooth.sampling.engine import ChunkWorker, Job
 from localsmooth.sampling.executor import Executor, SerialExecutor, Session, attempt, one_thread
 from localsmooth.sampling.record import ChunkRecord
+from localsmooth.sampling.subject import Subject
 
 __all__ = ["ThreadExecutor", "default_executor"]
 
@@ -66,8 +65,8 @@ class _ThreadSession(Session):
         self._copying = Lock()
         self._futures: set[Future[ChunkRecord]] = set()
 
-    def submit(self, task: Task) -> None:
-        self._futures.add(self._pool.submit(self._work, task))
+    def submit(self, job: Job) -> None:
+        self._futures.add(self._pool.submit(self._work, job))
 
     def collect(self) -> ChunkRecord:
         done, _ = wait(self._futures, return_when=FIRST_COMPLETED)
@@ -75,22 +74,20 @@ class _ThreadSession(Session):
         self._futures.discard(future)
         return future.result()
 
-    def _work(self, task: Task) -> ChunkRecord:
+    def _work(self, job: Job) -> ChunkRecord:
         # A worker keeps buffers between chunks, and a module may keep things within a call: one for each thread.
         if not hasattr(self._own, "worker"):
-            problem = self._worker.problem
             with self._copying:
-                own = replace(problem, model=problem.model.replica())
-            self._own.worker = ChunkWorker(own, self._worker.batch_size)
-        return attempt(self._own.worker, task)
+                self._own.worker = self._worker.replica()
+        return attempt(self._own.worker, job)
 
 
-def default_executor(model: Model) -> Executor:
+def default_executor(subject: Subject) -> Executor:
     """Threads where the model allows them and runs on the CPU, one chunk at a time elsewhere."""
     cores = min(torch.get_num_threads(), os.cpu_count() or 1)
-    if model.concurrent and model.device.type == "cpu" and cores > 1:
+    if subject.concurrent and subject.device.type == "cpu" and cores > 1:
         try:
-            model.replica()
+            subject.replica()
         except Exception:  # a module that cannot be copied runs in one thread
             return SerialExecutor()
         return ThreadExecutor(cores)
