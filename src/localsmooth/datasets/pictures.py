@@ -183,7 +183,7 @@ def load_pictures(
     items
         Positions in that order; all by default.
     scale
-        Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for 16.
+        Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for grey ones of 16.
     class_names, ignore_label
         As in `ItemSet`.
 

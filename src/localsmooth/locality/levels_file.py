@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from localsmooth.datasets import ItemSet
 from localsmooth.datasets.arrays import load_array
-from localsmooth.disk import write_atomically
+from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["LevelsFile", "item_digest", "read_levels", "require_unseen", "write_levels"]
@@ -70,6 +70,7 @@ def read_levels(path: Path, field: str = "layout.levels") -> LevelsFile:
     InvalidInputError
         Naming `field` if the file is neither.
     """
+    path = expanded(path)
     if path.suffix != ".npz":
         return LevelsFile(load_array(path, field).astype(np.float64), frozenset())
     try:
