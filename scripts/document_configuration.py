@@ -17,9 +17,9 @@ from localsmooth.config import Configuration, GraphConfiguration
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 HEAD = """# Configuration
 
-One TOML file describes a run: `localsmooth certify FILE.toml --out RUN`. Relative paths are relative to the file. An
-unknown key or a bad value is an error that names the key and the nearest valid one, before anything runs. The
-demonstration's file is [`src/localsmooth/scenes/demo.toml`](../src/localsmooth/scenes/demo.toml).
+One TOML file describes a run: `localsmooth certify FILE.toml --out RUN`. Relative paths are relative to the file, and
+`~` is home. An unknown key or a bad value is an error that names the key and the nearest valid one, before anything
+runs. The demonstration's file is [`src/localsmooth/scenes/demo.toml`](../src/localsmooth/scenes/demo.toml).
 
 A file with a section `[graph]` describes a run on a graph, with [its own keys](#the-file-of-a-graph); see
 [`examples/digit_graph.toml`](../examples/digit_graph.toml).

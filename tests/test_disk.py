@@ -50,6 +50,9 @@ def test_outputs_follow_the_umask(tmp_path: Path, write: Callable[..., None]) ->
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o640
+    (tmp_path / "made").chmod(0o600)
+    write(RESULT, tmp_path / "made")
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o600
 
 
 @posix

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 from localsmooth.errors import OutputError
@@ -77,8 +78,8 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file so that it is seen whole or not at all, and survives a loss of power; an older one is replaced.
 
-    The file has the permissions that any new file has (the umask's). What is not a regular file, such as a pipe, is
-    written to directly.
+    The file has the permissions of the older one, or those that any new file has (the umask's). What is not a regular
+    file, such as a pipe, is written to directly.
 
     Parameters
     ----------
@@ -105,6 +106,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             if partial is target:
                 return
             os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, partial)
         os.replace(partial, target)
     except OSError as error:
         if partial is not target:

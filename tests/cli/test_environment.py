@@ -88,7 +88,9 @@ def test_what_a_notebook_sets_for_matplotlib_does_no_harm(folder: Path) -> None:
 
 def test_logs_have_whole_lines_and_progress(folder: Path) -> None:
     deep = folder / ("a-rather-long-name-of-a-folder-" * 3)
+    (folder / "tiny_functions.py").write_text(FUNCTIONS + "import warnings\nwarnings.warn('mind this')\n")
     done = command("certify", "run.toml", "--out", deep)
+    assert "Warning: mind this" in done.stderr.splitlines()
     assert f"Result: {deep}/result.nc. Picture: localsmooth report {deep}" in done.stderr.splitlines()
     assert any(
         line.startswith("Sampling: 1,280 samples, 0 of them stored earlier") for line in done.stderr.splitlines()

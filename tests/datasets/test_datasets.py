@@ -106,6 +106,13 @@ def test_pictures_and_their_labels(tmp_path) -> None:
         load_pictures(empty)
 
 
+def test_pictures_that_are_left_out_are_named(tmp_path) -> None:
+    for name in ("a.png", "b.gif", "notes.txt"):
+        Image.fromarray(np.zeros((4, 4), np.uint8)).save(tmp_path / name, format="PNG")
+    with pytest.warns(UserWarning, match=r"images: .* also holds b\.gif, which are not of the kinds"):
+        assert len(load_pictures(tmp_path)) == 1
+
+
 def test_one_picture_with_one_label_file(tmp_path) -> None:
     Image.fromarray(np.full((3, 4), 51, np.uint8)).save(tmp_path / "scene.png")
     Image.fromarray(np.ones((3, 4), np.uint8)).save(tmp_path / "truth.png")

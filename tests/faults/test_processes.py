@@ -49,9 +49,13 @@ def test_kill_9_of_a_worker_costs_nothing_but_time(tmp_path: Path) -> None:
 def test_without_sigkill_workers_are_replaced_and_ended_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Windows, where `signal` has no SIGKILL."""
+    """As on Windows, where `signal` has no SIGKILL, and pipes are of another class."""
     model = Leaving(tmp_path, call=5)
     monkeypatch.delattr(signal, "SIGKILL")
+    monkeypatch.setattr(
+        "localsmooth.sampling.processes.Connection",
+        type("Other", (), {"__class_getitem__": classmethod(lambda cls, _: cls)}),
+    )
     found = disturbed(model, executor=ProcessExecutor(1))
     assert processes(tmp_path) == 2, "the worker was not replaced"
     assert_same(found, undisturbed())

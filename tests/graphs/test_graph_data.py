@@ -43,6 +43,29 @@ def test_parallel_edges_are_one_edge_however_many_there_are(form: str, kind: str
         assert AttributedGraph(graph.adjacency, parallel(3), graph.labels).ones == 1
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("change", ["to_sparse", "to_sparse_csr", "to_sparse_csc", "bfloat16", "half", "bool"])
+def test_attributes_of_any_layout_and_precision_are_read(change: str):
+    bits, edges = torch.eye(3, 4), torch.tensor([[0, 1], [1, 2]])
+    plain = graph_from_pyg(SimpleNamespace(x=bits, edge_index=edges, y=torch.zeros(3, dtype=torch.long)))
+    other = SimpleNamespace(x=getattr(bits, change)(), edge_index=edges, y=torch.zeros(3, dtype=torch.long))
+    assert graph_from_pyg(other).digest() == plain.digest()
+
+
+def test_attributes_that_are_no_numbers_are_named():
+    class Odd:
+        detach = None
+
+    with pytest.raises(InvalidInputError, match=r"^data\.x: Odd is no array of numbers"):
+        graph_from_pyg(SimpleNamespace(x=Odd(), edge_index=np.zeros((2, 0), int), y=np.zeros(3, int)))
+
+
+def test_numbers_do_not_become_bits_without_a_word():
+    with pytest.warns(UserWarning, match=r"attributes: they are not all 0 or 1, .* \(75\.0% of the bits\)"):
+        graph = graph_from_arrays(np.zeros((2, 0), int), np.array([[0.5, 1.0], [0.0, 2.0]]), np.zeros(2, int))
+    assert graph.ones == 3
+
+
 @pytest.mark.parametrize("form", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
 def test_every_sparse_form_makes_the_same_graph(form: str):
     matrix = sp.csr_matrix(np.array([[0, 300, 0], [0, 0, 2], [0, 0, 0]]))

@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 import localsmooth.sweep.execute as execute
 from localsmooth.cli.app import app
 from localsmooth.cli.sweep import certify_quietly
+from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import average_certifiable_radius, mean_curve
-from localsmooth.results import load
+from localsmooth.results import NO_LABEL, load
 from localsmooth.sweep import (
     AnyConfiguration,
     Here,
@@ -26,6 +27,7 @@ from localsmooth.sweep import (
     SweepFolder,
     load_sweep,
     missing_jobs,
+    operating_point,
     read_outcomes,
     run_sweep,
     sweep_page,
@@ -221,10 +223,10 @@ def test_two_sweeps_share_a_directory(folder: Path) -> None:
     assert len((out / "points.csv").read_text().splitlines()) == 3
 
 
-def test_points_without_labels_have_no_quality(folder: Path) -> None:
-    sweep = sweep_of(folder, ('labels = "labels.npy"', ""), *ONE_EACH)
-    out = folder / "out"
-    run_sweep(sweep, out, certify_quietly, Here())
-    page = write_sweep_report(sweep, out)
-    assert len(page.problems) == 2
-    assert "no item has labels" in page.problems[0][2]
+def test_results_without_labels_have_no_quality(folder: Path) -> None:
+    sweep = sweep_of(folder, *ONE_EACH)
+    point = sweep.points[0]
+    result = certify_quietly(point.configuration, folder / "run")
+    unlabelled = result.assign(label=xr.full_like(result["label"], NO_LABEL))
+    with pytest.raises(InvalidInputError, match="no item has labels"):
+        operating_point(point, unlabelled, "accuracy", "ratio")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -44,6 +45,11 @@ for command in COMMANDS:
     app.command(short_help=str(command.__doc__).splitlines()[0])(command)
 
 
+def _in_one_line(message: Warning | str, category: type[Warning], *where: object, **_: object) -> str:
+    """What a user is told by this program needs no line of its source."""
+    return f"Warning: {message}\n" if category is UserWarning else f"{where[0]}: {category.__name__}: {message}\n"
+
+
 def main() -> None:
     """Run the command line; an error that a user can mend is one message and exit status 2."""
     # Figures are drawn into files. What a notebook sets for its children may name a package that is not there.
@@ -51,6 +57,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal or a file that does not know ε shows something else
             stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = _in_one_line
     try:
         app()
     except LocalsmoothError as error:

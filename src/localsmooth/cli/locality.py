@@ -22,6 +22,7 @@ from localsmooth.models import Model, check_model
 from localsmooth.report import save_figure
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
 from localsmooth.report.tables import Table, percent
+from localsmooth.sampling.pace import Pace
 from localsmooth.terminal import terminal
 
 __all__ = ["locality"]
@@ -49,6 +50,14 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
     with Progress(console=console, disable=not console.is_terminal) as bar:
         total = len(images) * len(tried) * layouts[0].inputs.count * section.samples
         task = bar.add_task("measuring", total=total)
+        pace = Pace(60.0)
+        pace.start(total, 0)
+
+        def advance(size: int) -> None:
+            bar.advance(task, size)
+            if pace.advance(size) and not console.is_terminal:
+                console.print(f"Measuring: {pace.done:,} of {pace.total:,} samples, {pace.rate:,.1f} samples/s")
+
         measured = measure_locality(
             model,
             images,
@@ -57,7 +66,7 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
             tried.tolist(),
             samples=section.samples,
             seed=section.seed,
-            advance=lambda size: bar.advance(task, size),
+            advance=advance,
         )
 
         def joint(levels: np.ndarray) -> np.ndarray:

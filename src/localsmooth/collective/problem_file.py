@@ -15,7 +15,7 @@ from localsmooth.archives import Archive
 from localsmooth.collective.answer import Answer
 from localsmooth.collective.problem import Problem
 from localsmooth.collective.threat import Caps, Integer, Rows
-from localsmooth.disk import read_text
+from localsmooth.disk import expanded, read_text
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["ProblemFile", "answer_record", "problem_from", "read_problems"]
@@ -56,6 +56,7 @@ def read_problems(path: Path) -> ProblemFile:
     InvalidInputError
         Where the file cannot be read as that.
     """
+    path = expanded(path)
     if not path.is_file():
         raise InvalidInputError("problem", f"{path} is not a file", "give a .json or .npz file")
     ending = path.suffix.lower()

@@ -127,13 +127,13 @@ class ImageFilesSection(Section):
 
     kind: Literal["images"]
     images: ExistingPath
-    """A picture, or a folder of pictures, taken in the order of their names."""
+    """A picture, or a folder of pictures, taken in the order of their names and turned as their EXIF tags say."""
     labels: ExistingPath | None = None
-    """A picture, or a folder with one picture of the same stem for each input."""
+    """A picture, or a folder with one picture of the same stem for each input; turned likewise."""
     items: list[int] | None = None
     """Positions of the pictures to certify; all by default."""
     scale: Positive = 255.0
-    """Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for 16."""
+    """Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for grey ones of 16."""
     ignore_label: int | None = None
     """Label of outputs that count neither for nor against the model."""
     class_names: list[str] | None = None

@@ -36,6 +36,11 @@ def _files(path: Path, field: str) -> list[Path]:
     found = sorted(p for p in path.iterdir() if p.suffix.lower() in _SUFFIXES)
     if not found:
         raise InvalidInputError(field, f"{path} holds no pictures", f"Put {', '.join(sorted(_SUFFIXES))} files there")
+    known = set(Image.registered_extensions()) - _SUFFIXES
+    others = sorted(p.name for p in path.iterdir() if p.suffix.lower() in known)
+    if others:
+        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        warnings.warn(f"{field}: {path} also holds {shown}, which are not of the kinds that are read", stacklevel=3)
     return found
 
 
@@ -183,7 +188,7 @@ def load_pictures(
     items
         Positions in that order; all by default.
     scale
-        Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for 16.
+        Pixel values are divided by this: 255 for pictures of 8 bits, 65535 for grey ones of 16.
     class_names, ignore_label
         As in `ItemSet`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -198,6 +199,13 @@ def graph_from_arrays(
         values = np.asarray(sp.coo_array(matrix).data if sp.issparse(matrix) else matrix)
         if not (np.isfinite(values).all() and (values >= 0).all()):
             raise InvalidInputError(field, "an entry is negative, infinite or NaN", "Non-zero entries are ones")
+        if field == "attributes" and bool(((values != 0) & (values != 1)).any()):
+            share = _boolean(bits).nnz / (nodes * bits.shape[1])
+            warnings.warn(
+                "attributes: they are not all 0 or 1, and the model will see a one for every other number "
+                f"({share:.1%} of the bits). If it was trained on the numbers, train it on bits",
+                stacklevel=2,
+            )
     one_way = _boolean(adjacency)
     one_way = _boolean(one_way + one_way.T)
     one_way.setdiag(False)
@@ -230,11 +238,21 @@ def graph_from_pyg(data: Any) -> AttributedGraph:
         value = getattr(data, name, None)
         if value is None:
             raise InvalidInputError("data", f"it has no {name}", "Pass an object with x, edge_index and y")
-        if hasattr(value, "detach"):
-            value = value.detach().cpu()
-            value = value.to_dense().numpy() if getattr(value, "is_sparse", False) else value.numpy()
-        fields[name] = value
+        try:
+            fields[name] = _array(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InvalidInputError(
+                f"data.{name}", f"{type(value).__name__} is no array of numbers ({error})", "Pass a tensor or an array"
+            ) from None
     return graph_from_arrays(fields["edge_index"], fields["x"], np.asarray(fields["y"]).reshape(-1))
+
+
+def _array(value: Any) -> Any:
+    """A tensor of any layout and precision as an array."""
+    if not hasattr(value, "detach"):
+        return value
+    dense = value.detach().cpu().to_dense()
+    return (dense.double() if dense.is_floating_point() else dense).numpy()
 
 
 def largest_component(graph: AttributedGraph) -> AttributedGraph:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from localsmooth.datasets import ItemSet
 from localsmooth.datasets.arrays import load_array
-from localsmooth.disk import write_atomically
+from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import derived, item_digest, origins_of
 
@@ -64,6 +64,7 @@ def read_levels(path: Path, field: str = "layout.levels") -> LevelsFile:
     InvalidInputError
         Naming `field` if the file is neither.
     """
+    path = expanded(path)
     if path.suffix != ".npz":
         return LevelsFile(load_array(path, field).astype(np.float64), frozenset())
     try:

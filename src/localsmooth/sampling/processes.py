@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -216,8 +216,8 @@ class _Processes(Crew):
     def wait(self, seconds: float | None) -> Sequence[Event]:
         events: list[Event] = []
         for connection in multiprocessing.connection.wait(list(self._members), seconds):
-            assert isinstance(connection, Connection)
-            event = self._hear(self._members[connection])
+            # Of another class on Windows.
+            event = self._hear(self._members[cast("Connection[Any, Any]", connection)])
             if event is not None:
                 events.append(event)
         return events
