@@ -152,9 +152,10 @@ def test_no_bar_is_drawn_where_there_is_no_terminal() -> None:
     quiet = console(terminal=False)
     run(progress=RichProgress(quiet))
     assert isinstance(quiet.file, io.StringIO)
-    first, summary = quiet.file.getvalue().splitlines()
-    assert first == "batch size 8, as given"
-    assert summary.startswith("220 samples in ")
+    lines = quiet.file.getvalue().splitlines()
+    assert lines[:2] == ["batch size 8, as given", "Sampling: 220 samples, 0 of them stored earlier"]
+    assert lines[-1].startswith("220 samples in ")
+    assert all(line.startswith("Sampling: ") for line in lines[1:-1])  # a line a minute, and no bar
 
 
 def test_reduced_precision_says_what_is_certified() -> None:
