@@ -261,3 +261,18 @@ def test_a_missing_graph_file_is_one_sentence(tmp_path):
         load_any_configuration(tmp_path / "missing.toml")
     assert "graph.data" in str(caught.value)
     assert not re.search(r"function|literal|lax", str(caught.value))
+
+
+def test_other_executors_parts_and_stores_draw_the_same_votes(small, tmp_path):
+    """What images have, graphs have from the same engine."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "network.safetensors").write_bytes((small / "run" / "network.safetensors").read_bytes())
+    arguments = ("certify", small / "small.toml", "--out", tmp_path / "run", "--store", tmp_path / "chunks")
+    first = _invoke(*arguments, "--part", "1/2", "--executor", "processes", "--workers", 2)
+    assert first.exit_code == 0
+    assert "this part is finished" in " ".join(first.output.split())
+    assert not (tmp_path / "run" / "result.nc").exists()
+    assert _invoke(*arguments, "--executor", "serial").exit_code == 0
+    expected, found = (load(folder / "run" / "result.nc") for folder in (small, tmp_path))
+    for name in ("votes", "candidate"):  # the module's run may have been certified again by now
+        np.testing.assert_array_equal(expected[name], found[name])

@@ -26,7 +26,6 @@ from localsmooth.config.build_model import build_model
 from localsmooth.config.execution import build_executor
 from localsmooth.config.load import with_execution
 from localsmooth.config.methods import build_method
-from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.certify import run_certification
 from localsmooth.sampling import OtherPartsMissingError, Part
 
@@ -82,13 +81,6 @@ def certify(
         configuration = load_any_configuration(config)
         # A model's module is looked for beside the file that names it, as Python does for a script.
         sys.path.insert(0, str(config.resolve().parent))
-        if isinstance(configuration, GraphConfiguration):
-            if any(option is not None for option in (store, part, executor, workers, gpus_per_worker, address)):
-                raise InvalidInputError(
-                    "--store, --part, --executor", "graphs are sampled in one process", "Leave these options out"
-                )
-            told.result(run_graph_configuration(configuration, out, told), out, print_graph_summary)
-            return
         configuration = with_execution(
             configuration,
             executor=None if executor is None else executor.value,
@@ -98,11 +90,17 @@ def certify(
         )
         share = None if part is None else Part.parse(part)
         try:
-            result = run_configuration(configuration, out, told, store=store, part=share)
+            if isinstance(configuration, GraphConfiguration):
+                result, show = (
+                    run_graph_configuration(configuration, out, told, store=store, part=share),
+                    print_graph_summary,
+                )
+            else:
+                result, show = run_configuration(configuration, out, told, store=store, part=share), _show
         except OtherPartsMissingError as finished:
             told.say(str(finished))
             return
-        told.result(result, out, _show)
+        told.result(result, out, show)
 
 
 def _show(result: xr.Dataset, console: Console) -> None:

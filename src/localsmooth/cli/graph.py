@@ -20,6 +20,7 @@ from localsmooth.config.build_graph import (
     build_graph_plan,
     build_graph_settings,
 )
+from localsmooth.config.execution import build_executor
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
@@ -29,14 +30,21 @@ from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
-from localsmooth.sampling import SamplingOptions
+from localsmooth.sampling import Part, SamplingOptions
 
 __all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
 
 _SHOWN = 7
 
 
-def run_graph_configuration(configuration: GraphConfiguration, out: Path, told: Teller) -> xr.Dataset:
+def run_graph_configuration(
+    configuration: GraphConfiguration,
+    out: Path,
+    told: Teller,
+    *,
+    store: str | None = None,
+    part: Part | None = None,
+) -> xr.Dataset:
     """Train or load, sample what is missing, and certify into a run directory."""
     file = out / "network.safetensors"
     try:
@@ -56,7 +64,10 @@ def run_graph_configuration(configuration: GraphConfiguration, out: Path, told: 
             graph_name=data.name,
             configuration=configuration.model_dump(mode="json"),
             options=SamplingOptions(batch_size=configuration.sampling.batch_size),
+            executor=build_executor(configuration.execution),
             progress=told.progress,
+            store=store,
+            part=part,
         )
     except KeyboardInterrupt:
         told.interrupted()

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import AnyRule, BonferroniSection
+from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.schema import ExistingPath
 from localsmooth.config.section import Section
 
@@ -194,6 +195,8 @@ class GraphConfiguration(Section):
     """How samples are drawn."""
     certificate: GraphCertificateSection = Field(default_factory=GraphCertificateSection)
     """What is proven from them."""
+    execution: ExecutionSection = Field(default_factory=ExecutionSection)
+    """Where samples are drawn."""
 
     @model_validator(mode="after")
     def _fits(self) -> GraphConfiguration:

@@ -93,14 +93,17 @@ def load_configuration(path: Path | str) -> Configuration:
         raise ConfigurationError(f"{path}:\n{error}") from None
 
 
+AnyConfiguration = TypeVar("AnyConfiguration", bound=Configuration | GraphConfiguration)
+
+
 def with_execution(
-    configuration: Configuration,
+    configuration: AnyConfiguration,
     *,
     executor: str | None = None,
     workers: int | None = None,
     gpus_per_worker: float | None = None,
     address: str | None = None,
-) -> Configuration:
+) -> AnyConfiguration:
     """Draw samples elsewhere than the file says: an executor replaces its section, other values change it.
 
     Parameters
