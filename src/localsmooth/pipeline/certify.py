@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,12 @@ from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
-from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of
+from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.keeping import naming_keys, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, number_layouts, save_items, save_record
-from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
+from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate, named_bounds
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
@@ -73,7 +74,7 @@ def certify(
     alpha: float,
     budgets: Sequence[float] | np.ndarray,
     noise: Noise | None = None,
-    bounds: Mapping[str, Bound] | None = None,
+    bounds: Mapping[str, Bound] | Sequence[str] | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
@@ -112,7 +113,8 @@ def certify(
     noise
         Smoothing distribution; Gaussian by default.
     bounds
-        Collective bounds by name, weakest first; naive, lp and envelope by default.
+        Collective bounds by name, weakest first; naive, lp and envelope by default. `["envelope", "exact"]` names those
+        of the package.
     certificates
         Base certificates; by default the one from votes that goes with the noise. Where both votes and scores are
         named they share α, and each output relies on one of the two (the variable `relies_on` says on which): its
@@ -167,13 +169,15 @@ def certify(
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
     """
+    require_model(model)
+    _require("executor", executor, Executor, NoneType)
     items = item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
     settings = CertificationSettings(
         _number("alpha", alpha),
         tuple(_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))),
         (default_certificate(noise),) if certificates is None else certificates,
-        DEFAULT_BOUNDS if bounds is None else bounds,
+        DEFAULT_BOUNDS if bounds is None else named_bounds(bounds),
         Bonferroni() if simultaneous is None else simultaneous,
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,

@@ -9,7 +9,14 @@ from localsmooth.collective import Bound, Envelope, Exact, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-__all__ = ["COLLECTIVE_BOUNDS", "DEFAULT_BOUNDS", "default_certificate", "known_bounds", "noise_from_configuration"]
+__all__ = [
+    "COLLECTIVE_BOUNDS",
+    "DEFAULT_BOUNDS",
+    "default_certificate",
+    "known_bounds",
+    "named_bounds",
+    "noise_from_configuration",
+]
 
 COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
     "naive": Naive(),
@@ -20,6 +27,7 @@ COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
 """Collective bounds by name, weakest first."""
 
 DEFAULT_BOUNDS: Mapping[str, Bound] = {name: COLLECTIVE_BOUNDS[name] for name in ("naive", "lp", "envelope")}
+"""The bounds that take milliseconds a budget."""
 
 
 def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
@@ -27,7 +35,26 @@ def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
     return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS
 
 
-"""The bounds that take milliseconds a budget."""
+def named_bounds(bounds: Mapping[str, Bound] | Sequence[str]) -> Mapping[str, Bound]:
+    """Return bounds by name, from such a mapping or from names of the package's own.
+
+    Raises
+    ------
+    InvalidInputError
+        For what is no bound.
+    """
+    if isinstance(bounds, Mapping):
+        made = bounds
+    else:
+        names: list[object] = [bounds] if isinstance(bounds, str) else list(bounds)
+        made = {str(name): COLLECTIVE_BOUNDS.get(str(name)) for name in names}
+    wrong = [name for name, bound in made.items() if not isinstance(bound, Bound)]
+    if wrong:
+        raise InvalidInputError(
+            "bounds", f"{wrong[0]!r} names no bound", f"Pass some of {list(COLLECTIVE_BOUNDS)}, or a mapping to bounds"
+        )
+    return {name: bound for name, bound in made.items() if isinstance(bound, Bound)}
+
 
 _NOISES: Mapping[str, type[Noise]] = {
     "gaussian": Gaussian,
