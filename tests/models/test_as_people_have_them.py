@@ -172,7 +172,7 @@ def test_devices_that_there_are_not_are_named(device):
 
 def test_exported_programs_are_used_as_they_are():
     batch = torch.export.Dim("batch")
-    program = torch.export.export(network(), (torch.rand(2, 3, 16, 16),), dynamic_shapes=({0: batch},)).module()
+    program = torch.export.export(network(), (torch.zeros(2, 3, 16, 16),), dynamic_shapes=({0: batch},)).module()
     found = certify(ls.TorchModel(program, bounds=(0, 1), classes=4))
     expected = certify(ls.TorchModel(network(), bounds=(0, 1), classes=4))
     np.testing.assert_array_equal(found["votes"], expected["votes"])
@@ -182,9 +182,9 @@ def test_exported_programs_that_are_random_are_refused():
     with seeded(0):
         module = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Dropout(0.5)).train()
     shapes = ({0: torch.export.Dim("batch")},)
-    program = torch.export.export(module, (torch.rand(2, 3, 16, 16),), dynamic_shapes=shapes).module()
+    program = torch.export.export(module, (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes).module()
     with pytest.raises(ls.InvalidInputError, match="differ"), seeded(0):
-        check_model(ls.TorchModel(program, bounds=(0, 1), classes=4), torch.rand(3, 16, 16))
+        check_model(ls.TorchModel(program, bounds=(0, 1), classes=4), torch.from_numpy(IMAGE[0]))
 
 
 class Times(nn.Module):
@@ -395,4 +395,4 @@ if __name__ == "__main__":
         print(error)
 """
     done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout == "" or "standard input" in done.stdout
+    assert "standard input" in done.stdout

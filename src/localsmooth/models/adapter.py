@@ -115,7 +115,7 @@ class Adapter(Model):
         spatial = tuple(batch.shape[2:])
         padded = self._preprocessing.padded_shape(spatial)
         scored = self._threshold is not None or self.output is not OutputKind.LABELS
-        if scored:
+        if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
             require_classes_first(raw, padded, None if self._threshold is not None else self.classes)
             if low and self._upsample is None and raw.ndim == 3:
                 raise InvalidInputError(
