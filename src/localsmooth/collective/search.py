@@ -194,7 +194,7 @@ class Search:
         pieces = self._setting.pieces.within(cell.stop)
         # Only where the envelope was far off does a shorter interval help.
         gaps = self._gaps(parent)[pieces.owner]
-        chosen = np.flatnonzero(gaps > 0.1 * max(float(gaps.sum()), 1e-9))
+        chosen = np.flatnonzero(gaps > 0.2 * max(float(gaps.sum()), 1e-9))
         ceilings, witnesses = self._tightener.tighten(pieces, cell, chosen, parent.witnesses)
         if ceilings:
             inner = len(self._slots)
@@ -272,23 +272,25 @@ class Search:
             return None
         gaps, whole = self._gaps(node), bool(np.any(self._free(cell)))
         splittable = cell.stop - cell.start > 1
-        for owner in np.argsort(-gaps, kind="stable"):
-            own = np.flatnonzero((pieces.owner == owner) & splittable)
-            if len(own) == 0 or (gaps[owner] < 0.25 and whole):
+        best, chosen = -1.0, None
+        for owner in np.unique(pieces.owner[splittable]).tolist():
+            gap = float(gaps[owner])
+            if gap < 0.25 and whole:
                 continue
+            own = np.flatnonzero((pieces.owner == owner) & splittable)
             drops = [
                 pieces.steps[p].counts[a] - pieces.steps[p].counts[z - 1]
                 for p, a, z in zip(own, cell.start[own], cell.stop[own], strict=True)
             ]
             piece = int(own[int(np.argmax(drops))])
-            steps, feed = pieces.steps[piece], float(feeds[piece])
-            at = steps.reached(feed)
-            at = min(max(at, int(cell.start[piece]) + 1), int(cell.stop[piece]) - 1)
-            ends = steps.thresholds
-            if at - 1 > cell.start[piece] and feed - ends[at - 1] < ends[at] - feed:
-                at -= 1
-            return SplitFeed(piece, at, Leaf(()), Leaf(()))
-        return None
+            steps, start, stop = pieces.steps[piece], int(cell.start[piece]), int(cell.stop[piece])
+            # Where the function rises farthest above its envelope, a split raises both of the new ones most.
+            at, bulge = steps.bulge(start, stop, float(feeds[piece]))
+            score = gap + bulge if gap > 1e-6 else 0.0
+            if score > best:
+                at = at or steps.reached(float(feeds[piece]))
+                best, chosen = score, SplitFeed(piece, min(max(at, start + 1), stop - 1), Leaf(()), Leaf(()))
+        return chosen
 
     def _split_spending(self, node: _Open) -> SplitSpending | None:
         """Split the integer column whose spending is farthest from a whole number, or else the widest."""
