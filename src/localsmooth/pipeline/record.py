@@ -24,6 +24,7 @@ from localsmooth.sampling import DirectoryStore, Store
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
 
 __all__ = [
+    "FINISHED",
     "ONE_BASIS",
     "RunRecord",
     "RunRecordError",
@@ -42,7 +43,8 @@ ONE_BASIS = (
 )
 """What a result says where certificates from votes and from scores were made of the same samples."""
 
-_NAME = "certification.json"
+FINISHED = "certification.json"
+"""File of a run directory that is written when all samples are drawn."""
 _VERSION = 1
 _LARGEST_FILE = 1 << 26
 
@@ -166,7 +168,7 @@ def save_record(record: RunRecord, folder: Path) -> None:
     """Write the record with a checksum, whole or not at all."""
     content = asdict(record)
     text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
-    write_atomically(folder / _NAME, text.encode())
+    write_atomically(folder / FINISHED, text.encode())
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -181,10 +183,10 @@ def load_record(folder: Path) -> RunRecord:
     RunRecordError
         If sampling has not finished there, or the file is damaged or of another version.
     """
-    path = folder / _NAME
+    path = folder / FINISHED
     if not path.is_file():
         raise RunRecordError(
-            f"{folder} holds no finished run: there is no {_NAME}. Run the same certification into this directory "
+            f"{folder} holds no finished run: there is no {FINISHED}. Run the same certification into this directory "
             "again; it goes on where it stopped"
         )
     if path.stat().st_size > _LARGEST_FILE:
@@ -220,8 +222,8 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     plan, noise = content.get("plan", {}), content.get("noise")
     if (plan.get("n_candidate"), plan.get("n_bound")) != (record.n_candidate, record.n_bound) or noise != record.noise:
         raise RunRecordError(
-            f"{store.path}: {_NAME} does not belong to these tallies. Run the same certification into this directory "
-            "again: the tallies are kept, the record is written anew"
+            f"{store.path}: {FINISHED} does not belong to these tallies. Run the same certification into this "
+            "directory again: the tallies are kept, the record is written anew"
         )
 
 
