@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from rich.console import Console
 
 from localsmooth.bounds import Betting, KFamilywise
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
+from localsmooth.cli.graph import print_graph_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.config.build_graph import (
@@ -40,6 +42,7 @@ from localsmooth.graphs import (
 from localsmooth.graphs.certification import chosen_nodes, require_classifier
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.record import RunRecordError
+from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.sampling import NoProgress, OtherRunError, SamplingPlan
 from tests.collective.tired import OutOfTime
@@ -422,3 +425,17 @@ def test_a_graph_is_certified_again_from_chunks_that_are_kept_elsewhere(parts, t
     first = certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run", store=str(tmp_path / "chunks"))
     assert not (tmp_path / "run" / "chunks").exists()
     same_but_exact(recertify_graph(tmp_path / "run", QUICK), first)
+
+
+def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, tmp_path, capsys):
+    result = certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run")
+    said = run_info(result).smoothing
+    assert said.noise == {"distribution": "sparse-flips"}
+    assert said.levels == {"θ⁺": (0.02, 0.02), "θ⁻": (0.4, 0.6)}
+    assert (said.output_groups, said.plan["seed"]) == (3, 3)
+    assert said.sampled
+    assert run_info(load(tmp_path / "run" / "result.nc")).smoothing == said
+    assert run_info(recertify_graph(tmp_path / "run", QUICK)).smoothing == said
+    print_graph_summary(result, Console(width=300))
+    assert said.line() in capsys.readouterr().out
+    assert said.model in render_report(result)

@@ -35,6 +35,7 @@ from localsmooth.pipeline.record import (
     save_record,
 )
 from localsmooth.pipeline.scores import ScoreCounting
+from localsmooth.pipeline.smoothing import sampled_at
 from localsmooth.sampling import (
     DirectoryStore,
     Executor,
@@ -161,9 +162,10 @@ def certify_graph(
             budgets=[float(budget) for budget in settings.deletions],
             bound_names=list(settings.bounds),
             configuration={**plain, GRAPH_RUN: True, GRAPH_ADDITIONS: [int(budget) for budget in settings.additions]},
+            sampled=sampled_at(folder),
         )
         tell_certifying(progress, 0, 1)
-        result = graph_result(sampled, settings, record)
+        result = graph_result(sampled, settings, record, tallied.configuration)
         if folder is not None:
             save_graph(sampled, kept)
             save_record(record, folder)
@@ -197,7 +199,8 @@ def recertify_graph(run: str | os.PathLike[str], settings: GraphSettings) -> xr.
     require_same_run(record, store)
     if any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
         require_normalised_scores(store)
-    return graph_result(load_graph(record, store, open_tallies(folder, store)), settings, record)
+    sampled = load_graph(record, store, open_tallies(folder, store))
+    return graph_result(sampled, settings, record, store.configuration)
 
 
 def require_classifier(classifier: object) -> None:

@@ -40,6 +40,7 @@ from localsmooth.pipeline.record import RunRecord, ignored_outputs, number_layou
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.smoothing import sampled_at
 from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import (
@@ -290,6 +291,7 @@ def run_certification(
             for item, made, of_item in zip(items, layouts, drawn, strict=True)
         ]
         numbers = number_layouts(layouts)
+        configured = tallied.configuration
         if out is None:
             del kept, tallied, stores  # what is in memory is of no further use
         else:
@@ -318,10 +320,11 @@ def run_certification(
             configuration=kept_configuration,
             sequence=sequence,
             further=tuple(drawn[0].further),
+            sampled=sampled_at(out),
         )
         if out is not None:
             save_record(record, out)
-        result = assemble(sampled, noise, record, settings, method, told)
+        result = assemble(sampled, noise, record, settings, method, told, configured)
         if out is not None:
             save_result(result, out)
     return result

@@ -19,7 +19,7 @@ from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.scores import ScoreCounting
-from localsmooth.results import RunInfo, Saving
+from localsmooth.results import RunInfo, Saving, Smoothing
 from localsmooth.sampling import DirectoryStore, Store
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
 
@@ -82,7 +82,7 @@ class RunRecord:
     input_bounds
         Declared bounds of clean inputs.
     seconds
-        Time spent sampling, over all interruptions.
+        Time spent sampling, added up over all workers and interruptions.
     batch_size, device, precision
         How the model was run; the largest batch size used.
     versions
@@ -96,6 +96,8 @@ class RunRecord:
         is then the largest number possible); None otherwise.
     further
         Names of what a method drew for each item beside the tallies.
+    sampled
+        When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
     version
         Version of this format.
     """
@@ -123,6 +125,7 @@ class RunRecord:
     configuration: dict[str, Any]
     sequence: VoteConfidenceSequence | None = None
     further: tuple[str, ...] = ()
+    sampled: str = ""
     version: int = _VERSION
 
     def run_info(
@@ -137,6 +140,7 @@ class RunRecord:
         proven: bool,
         saving: Saving | None = None,
         promise: str = "",
+        smoothing: Smoothing | None = None,
     ) -> RunInfo:
         """What a result says of this run, with what was proven from it; see `RunInfo`."""
         return RunInfo(
@@ -161,6 +165,7 @@ class RunRecord:
             proven=proven,
             saving=saving,
             promise=promise,
+            smoothing=smoothing,
         )
 
 
