@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -23,6 +24,7 @@ def assemble(
     record: RunRecord,
     settings: CertificationSettings,
     method: ItemMethod | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Certify every item and build the data set.
 
@@ -38,6 +40,8 @@ def assemble(
         What to prove.
     method
         How, if not by the collective problem over base certificates.
+    tell
+        Called with a line every few seconds while a bound takes long.
     """
     if method is not None:
         settings = method.adjust(settings)
@@ -55,7 +59,7 @@ def assemble(
         saving=saving,
         promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
     )
-    certify = certify_item if method is None else method.certify
+    certify = partial(certify_item, tell=tell) if method is None else method.certify
     return build_dataset([certify(item, noise, settings) for item in items], run)
 
 

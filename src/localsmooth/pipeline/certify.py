@@ -26,7 +26,7 @@ from localsmooth.bounds import (
 )
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
-from localsmooth.collective import Bound
+from localsmooth.collective import AnyBounds, as_bounds
 from localsmooth.datasets import ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
@@ -72,7 +72,7 @@ def certify(
     alpha: float,
     budgets: Sequence[float] | np.ndarray,
     noise: Noise | None = None,
-    bounds: Mapping[str, Bound] | None = None,
+    bounds: AnyBounds | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
@@ -111,7 +111,8 @@ def certify(
     noise
         Smoothing distribution; Gaussian by default.
     bounds
-        Collective bounds by name, weakest first; naive, lp and envelope by default.
+        Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
+        they get in the result; naive, lp and envelope by default.
     certificates
         Base certificates; by default the one from votes that goes with the noise. All hold at once (votes and scores
         share α), and each output relies on the best for it.
@@ -141,7 +142,7 @@ def certify(
         Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`; by default in
         this process, on every core where the model allows that.
     progress
-        Told how far sampling has come; by default a bar where standard error is a terminal.
+        Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal.
     store
         Address of another place for finished chunks, such as ``s3://bucket/run``; by default they are kept in `out`.
     part
@@ -171,7 +172,7 @@ def certify(
         _number("alpha", alpha),
         tuple(_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))),
         (default_certificate(noise),) if certificates is None else certificates,
-        DEFAULT_BOUNDS if bounds is None else bounds,
+        DEFAULT_BOUNDS if bounds is None else as_bounds(bounds),
         Bonferroni() if simultaneous is None else simultaneous,
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,
@@ -329,7 +330,7 @@ def run_certification(
         )
         if out is not None:
             save_record(record, Path(out))
-        result = assemble(sampled, noise, record, settings, method)
+        result = assemble(sampled, noise, record, settings, method, told.message)
         if out is not None:
             save_result(result, Path(out))
     return result
