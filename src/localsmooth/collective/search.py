@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,6 +94,7 @@ class Search:
         self.upper = survivors(setting.problem, self.attack)
         self.prices = np.zeros(len(setting.region.limits))
         self._known, self._relaxed, self._points = known, relaxed, points
+        self.tell: Callable[[float, int], None] | None = None
 
     @property
     def lower(self) -> float:
@@ -118,6 +120,8 @@ class Search:
         while self._queue and not self.settled:
             if self._deadline is not None and time.perf_counter() > self._deadline:
                 return
+            if self.tell is not None:
+                self.tell(self.lower, self.upper)
             self._split(heapq.heappop(self._queue)[2])
 
     def proof(self) -> Node:

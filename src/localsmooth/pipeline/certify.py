@@ -25,7 +25,7 @@ from localsmooth.bounds import (
 )
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
-from localsmooth.collective import Bound
+from localsmooth.collective import AnyBounds, as_bounds
 from localsmooth.datasets import ItemSet
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
@@ -38,7 +38,7 @@ from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, number_layouts, save_items, save_record
-from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate, named_bounds
+from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.smoothing import sampled_at
@@ -68,7 +68,7 @@ def certify(
     alpha: float,
     budgets: Sequence[float] | np.ndarray,
     noise: Noise | None = None,
-    bounds: Mapping[str, Bound] | Sequence[str] | None = None,
+    bounds: AnyBounds | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
@@ -107,8 +107,8 @@ def certify(
     noise
         Smoothing distribution; Gaussian by default.
     bounds
-        Collective bounds by name, weakest first; naive, lp and envelope by default. `["envelope", "exact"]` names those
-        of the package.
+        Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
+        they get in the result; naive, lp and envelope by default.
     certificates
         Base certificates; by default the one from votes that goes with the noise. Where both votes and scores are
         named they share α, and each output relies on one of the two (the variable `relies_on` says on which): its
@@ -139,7 +139,7 @@ def certify(
         Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`; by default in
         this process, on every core where the model allows that.
     progress
-        Told how far sampling has come; by default a bar where standard error is a terminal.
+        Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal.
     store
         Address of another place for finished chunks, such as ``s3://bucket/run``; by default they are kept in `out`.
     part
@@ -171,7 +171,7 @@ def certify(
         _number("alpha", alpha),
         tuple(_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))),
         (default_certificate(noise),) if certificates is None else certificates,
-        DEFAULT_BOUNDS if bounds is None else named_bounds(bounds),
+        DEFAULT_BOUNDS if bounds is None else as_bounds(bounds),
         Bonferroni() if simultaneous is None else simultaneous,
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,

@@ -14,7 +14,6 @@ __all__ = [
     "DEFAULT_BOUNDS",
     "default_certificate",
     "known_bounds",
-    "named_bounds",
     "noise_from_configuration",
 ]
 
@@ -33,27 +32,6 @@ DEFAULT_BOUNDS: Mapping[str, Bound] = {name: COLLECTIVE_BOUNDS[name] for name in
 def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
     """Return the bounds of those names that need no further parameters; the default ones if there is none."""
     return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS
-
-
-def named_bounds(bounds: Mapping[str, Bound] | Sequence[str]) -> Mapping[str, Bound]:
-    """Return bounds by name, from such a mapping or from names of the package's own.
-
-    Raises
-    ------
-    InvalidInputError
-        For what is no bound.
-    """
-    if isinstance(bounds, Mapping):
-        made = bounds
-    else:
-        names: list[object] = [bounds] if isinstance(bounds, str) else list(bounds)
-        made = {str(name): COLLECTIVE_BOUNDS.get(str(name)) for name in names}
-    wrong = [name for name, bound in made.items() if not isinstance(bound, Bound)]
-    if wrong:
-        raise InvalidInputError(
-            "bounds", f"{wrong[0]!r} names no bound", f"Pass some of {list(COLLECTIVE_BOUNDS)}, or a mapping to bounds"
-        )
-    return {name: bound for name, bound in made.items() if isinstance(bound, Bound)}
 
 
 _NOISES: Mapping[str, type[Noise]] = {
