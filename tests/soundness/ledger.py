@@ -117,7 +117,10 @@ class Ledger:
                 continue
             reached = inside & ((truth.size < radius[output]) | (np.arange(len(truth.size)) == 0))
             self.claim(
-                f"{what} radius of output {output}, {radius[output]}", 1, int(kept[reached, output].min()), reached.sum()
+                f"{what} radius of output {output}, {radius[output]}",
+                1,
+                int(kept[reached, output].min()),
+                reached.sum(),
             )
 
     def settle(self) -> None:

@@ -47,7 +47,10 @@ BOUNDS: dict[str, Bound] = dict(COLLECTIVE_BOUNDS) | {
 
 VARIANTS: Mapping[str, Sequence[Certificate]] = {
     RenyiVotes.name: [RenyiVotes((1.2, 2.0, 6.0)), RenyiVotes((2.0,))],
-    ExactVotes.name: [ExactVotes(vectors=40, atoms=64), ExactVotes(orders=(), classes=2, vectors=6, horizon=2, atoms=16)],
+    ExactVotes.name: [
+        ExactVotes(vectors=40, atoms=64),
+        ExactVotes(orders=(), classes=2, vectors=6, horizon=2, atoms=16),
+    ],
 }
 """Small or peculiar parameters; what is not listed is made with its defaults."""
 
@@ -88,5 +91,3 @@ def quick(bounds: Mapping[str, Bound]) -> dict[str, Bound]:
     """The bounds with little time for the searching ones, in their own order."""
     made = {Exact: Exact(time_limit=2.0), Milp: Milp(time_limit=2.0)}
     return {name: made.get(type(bound), bound) for name, bound in bounds.items()}
-
-

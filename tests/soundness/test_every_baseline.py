@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from ledger import Ledger
 from registered import BASELINES, NOISES
+from scipy.special import ndtr
 from test_every_certificate import sampled, truthful
 from threats import cases_for
-from scipy.special import ndtr
 from worlds import WORLDS, BitWorld, RealWorld, World
 
 from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
@@ -41,7 +41,10 @@ def seen_fields(world: World) -> np.ndarray:
     bits = world.image.size
     cube = world.table.reshape(*world.table.shape[:2], *(2,) * bits)
     return np.stack(
-        [(np.take(cube, 0, 2 + bit) != np.take(cube, 1, 2 + bit)).reshape(len(cube), -1).any(axis=1) for bit in range(bits)],
+        [
+            (np.take(cube, 0, 2 + bit) != np.take(cube, 1, 2 + bit)).reshape(len(cube), -1).any(axis=1)
+            for bit in range(bits)
+        ],
         axis=1,
     )
 
@@ -174,7 +177,9 @@ def segcertify(seed: int, ledger: Ledger) -> None:
             ledger.claim(f"segcertify {seed} radius {n}", 1, int(kept[points, n].min(initial=1)), points.sum())
 
 
-@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(100, 160), marks=pytest.mark.long)], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "seeds", [range(8), pytest.param(range(100, 160), marks=pytest.mark.long)], ids=["few", "many"]
+)
 def test_segcertify_certifies_nothing_false(seeds: range) -> None:
     ledger = Ledger()
     for seed in seeds:
@@ -264,4 +269,3 @@ def test_centre_smoothing_certifies_nothing_false(seeds: range) -> None:
         centre(seed, ledger)
     ledger.settle()
     assert ledger.promised["centre"] > 20
-

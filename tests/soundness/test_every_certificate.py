@@ -16,15 +16,13 @@ import numpy as np
 import pytest
 import xarray as xr
 from ledger import Ledger, Truth
-from registered import BOUNDS, CERTIFICATES, NOISES, THREATS, certificates_for, combinations, quick
-from threats import COLLECTIVE_THREATS, ITEM_THREATS, Case, cases_for
+from registered import BOUNDS, NOISES, certificates_for, combinations, quick
+from threats import cases_for
 from truthful import Exactly, ExactScores
 from worlds import WORLDS, World
 
-from localsmooth import pipeline
 from localsmooth.certificates import ScoreCertificate
 from localsmooth.collective import Bound
-from localsmooth.errors import InvalidInputError
 from localsmooth.noise import BinaryNoise, Noise
 from localsmooth.pipeline import ItemMethod, ItemThreat, certify, recertify
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
@@ -151,4 +149,4 @@ def test_nothing_false_is_certified(kind: type[Noise], tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", NOISES.values(), ids=NOISES)
 def test_nothing_false_is_certified_in_many_worlds(kind: type[Noise], tmp_path: Path) -> None:
-    assert sweep(kind, range(100, 112), tmp_path).claims > 8_000
+    assert sweep(kind, range(100, 106), tmp_path).claims > 3_000

@@ -101,14 +101,16 @@ def cases_for(world: World) -> list[Case]:
             (AtMostGroups,),
         ),
         Case(
-            "no group", Further(lambda c: AtMostGroups(0), "no group"), lambda w, b: (b == 0).all(axis=1), (AtMostGroups,)
+            "no group",
+            Further(lambda c: AtMostGroups(0), "no group"),
+            lambda w, b: (b == 0).all(axis=1),
+            (AtMostGroups,),
         ),
         Case(
             "group budgets",
             Further(lambda c: GroupBudgets(labels(c), [share] * (groups - 1) + [2 * share]), "group budgets"),
             lambda w, b: (
-                b @ (labels(b.shape[1])[:, None] == np.arange(groups))
-                <= np.array([share] * (groups - 1) + [2 * share])
+                b @ (labels(b.shape[1])[:, None] == np.arange(groups)) <= np.array([share] * (groups - 1) + [2 * share])
             ).all(axis=1),
             (GroupBudgets,),
         ),

@@ -134,9 +134,7 @@ class BitWorld(World):
 
     def squares(self, candidate: np.ndarray) -> np.ndarray:
         groups = self.layout.outputs.labels.ravel()
-        return np.array(
-            [self.table[n, c] ** 2 @ self.outcomes(groups[n])[0] for n, c in enumerate(candidate.tolist())]
-        )
+        return np.array([self.table[n, c] ** 2 @ self.outcomes(groups[n])[0] for n, c in enumerate(candidate.tolist())])
 
     @property
     def budgets(self) -> tuple[float, ...]:
@@ -205,7 +203,9 @@ def bit_world(noise: BinaryNoise, seed: int, isotropic: bool = False, bits: int 
     classes = 2 if rng.random() < 0.6 else 3
     layout = Layout(Partition(groups), Partition(inputs), levels)
     image = (rng.random((1, bits)) < rng.random()).astype(np.float32)
-    world = BitWorld(noise, layout, image, np.zeros(outputs, np.int64), classes, np.zeros((outputs, classes, 1 << bits)))
+    world = BitWorld(
+        noise, layout, image, np.zeros(outputs, np.int64), classes, np.zeros((outputs, classes, 1 << bits))
+    )
     worst_table(rng, world)
     _label(rng, world)
     return world
@@ -291,7 +291,9 @@ class RealWorld(World):
         return self.law_at(self.points)
 
     def squares(self, candidate: np.ndarray) -> np.ndarray:
-        return self.expectation(_ragged([h**2 for h in self.height]), self.image.reshape(1, -1))[0][np.arange(candidate.size), candidate]
+        return self.expectation(_ragged([h**2 for h in self.height]), self.image.reshape(1, -1))[0][
+            np.arange(candidate.size), candidate
+        ]
 
     @property
     def points(self) -> np.ndarray:
@@ -369,7 +371,7 @@ def _real_frame(noise: Noise, rng: np.random.Generator, isotropic: bool) -> tupl
     )
     signs = np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=width)))
     rays = np.concatenate([signs[np.abs(signs).sum(axis=1) > 0], rng.standard_normal((16, width))])
-    return layout, rays, np.zeros((1, width), np.float32)
+    return layout, rays, (rng.integers(-8, 9, (1, width)) / 8).astype(np.float32)
 
 
 def _finish(rng: np.random.Generator, world: RealWorld) -> RealWorld:
@@ -395,7 +397,7 @@ def gaussian_world(noise: Noise, seed: int, isotropic: bool = False) -> RealWorl
             look = visible * 1.0
         spread = max(float(np.linalg.norm(np.where(visible, level, 0) * look)), 1e-9)
         steps = 1 if rng.random() < 0.6 else 3
-        edge.append(np.sort(rng.uniform(-1, 3.2, steps) * spread)[None])
+        edge.append((np.sort(rng.uniform(-1, 3.2, steps) * spread) + image.ravel() @ look)[None])
         direction.append(look[None])
         made = cells(rng, classes, (steps + 1,))
         if steps == 1:
@@ -407,7 +409,15 @@ def gaussian_world(noise: Noise, seed: int, isotropic: bool = False) -> RealWorl
         rays = np.concatenate([rays, [np.where(visible, look * np.where(visible, level, 1) ** 2, 0) + 1e-12]])
     outputs = groups.size
     world = RealWorld(
-        noise, layout, image, np.zeros(outputs, np.int64), classes, _ragged(direction), _ragged(edge), _ragged(height), rays
+        noise,
+        layout,
+        image,
+        np.zeros(outputs, np.int64),
+        classes,
+        _ragged(direction),
+        _ragged(edge),
+        _ragged(height),
+        rays,
     )
     return _finish(rng, world)
 
@@ -423,20 +433,29 @@ def uniform_world(noise: Noise, seed: int, isotropic: bool = False) -> RealWorld
         level = layout.levels[groups[n]][layout.inputs.labels]
         scale = np.where(np.isfinite(level), level, 1.0)
         looked = rng.choice(width, 1 if rng.random() < 0.6 else 2, replace=False)
+        centre = np.where(np.isfinite(level), image.ravel(), 0.0)[looked][:, None]
         direction.append(np.eye(width)[looked])
         if looked.size == 1:
             q = rng.choice([0.5, 0.55, 0.75, 0.9, 0.99, 1.0])
-            edge.append(np.array([[scale[looked[0]] * (2 * q - 1)]]) * rng.choice([1, 1, 1.2]))
+            edge.append(np.array([[scale[looked[0]] * (2 * q - 1)]]) * rng.choice([1, 1, 1.2]) + centre)
             made = np.zeros((classes, 2))
             own = int(rng.integers(classes))
             made[own, 0] = made[(own + 1) % classes, 1] = 1.0
         else:
-            edge.append(np.sort(rng.uniform(-1, 1.3, (2, 2)), axis=1) * scale[looked][:, None])
+            edge.append(np.sort(rng.uniform(-1, 1.3, (2, 2)), axis=1) * scale[looked][:, None] + centre)
             made = cells(rng, classes, (3, 3))
         height.append(made)
     outputs = groups.size
     world = RealWorld(
-        noise, layout, image, np.zeros(outputs, np.int64), classes, _ragged(direction), _ragged(edge), _ragged(height), rays
+        noise,
+        layout,
+        image,
+        np.zeros(outputs, np.int64),
+        classes,
+        _ragged(direction),
+        _ragged(edge),
+        _ragged(height),
+        rays,
     )
     return _finish(rng, world)
 
