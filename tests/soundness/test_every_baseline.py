@@ -123,13 +123,13 @@ def sweep(kind: type[ItemMethod], seeds: range, folder: Path) -> Ledger:
 
 @pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
 def test_no_baseline_certifies_what_is_false(kind: type[ItemMethod], tmp_path: Path) -> None:
-    assert sweep(kind, range(3), tmp_path).claims > 100
+    assert sweep(kind, range(2), tmp_path).claims > 50
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", COUNTED, ids=lambda kind: kind.name)
 def test_no_baseline_certifies_what_is_false_in_many_worlds(kind: type[ItemMethod], tmp_path: Path) -> None:
-    assert sweep(kind, range(100, 160), tmp_path).claims > 4_000
+    assert sweep(kind, range(100, 140), tmp_path).claims > 1_000
 
 
 def item_of(world: World, candidate: np.ndarray, votes: np.ndarray, n: int, **further: np.ndarray) -> SampledItem:
@@ -178,7 +178,7 @@ def segcertify(seed: int, ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(8), pytest.param(range(100, 160), marks=pytest.mark.long)], ids=["few", "many"]
+    "seeds", [range(3), pytest.param(range(100, 160), marks=pytest.mark.long)], ids=["few", "many"]
 )
 def test_segcertify_certifies_nothing_false(seeds: range) -> None:
     ledger = Ledger()
