@@ -164,7 +164,7 @@ def attack(seed: int, ledger: Ledger, folder: Path, tries: int | None = None) ->
 
 @pytest.mark.parametrize(
     ("seeds", "tries"),
-    [(range(3), 2), pytest.param(range(100, 112), None, marks=pytest.mark.long)],
+    [(range(2), 2), pytest.param(range(100, 112), None, marks=pytest.mark.long)],
     ids=["few", "many"],
 )
 def test_nothing_false_is_certified_of_attributes(seeds: range, tries: int | None, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_nothing_false_is_certified_of_attributes(seeds: range, tries: int | Non
     for seed in seeds:
         attack(seed, ledger, tmp_path / str(seed), tries)
     ledger.settle()
-    assert ledger.claims > 200
+    assert ledger.claims > 100
     assert {f"bound {name}" for name in BOUNDS} <= ledger.promised.keys()
     if tries is None:
         world = attribute_world(0, isotropic=False, local=False)
