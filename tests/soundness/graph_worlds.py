@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from bit_worlds import all_bits, flip_law, one_hot
 from ledger import Truth
 from torch import nn
-from worlds import all_bits, flip_law, one_hot
 
 from localsmooth.graphs import (
     AttributedGraph,
