@@ -45,7 +45,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
     """
     state = _read(path)
     wanted = set(module.state_dict())
-    prefix = _prefix(set(state), wanted)
+    prefix = _prefix(set(state), wanted, path)
     if prefix:
         dropped = len(state) - len(wanted)
         state = {name: state[prefix + name] for name in wanted}
@@ -90,18 +90,17 @@ def _read(path: Path) -> dict[str, Any]:
     return dict(cast("Mapping[str, Any]", held))
 
 
-def _prefix(held: set[str], wanted: set[str]) -> str:
+def _prefix(held: set[str], wanted: set[str], path: Path) -> str:
     """The prefix under which all names that are wanted lie, empty if there is none or no need of one."""
     if wanted <= held or not wanted:
         return ""
     first = min(wanted)
-    for name in sorted(held, key=len):
-        prefix = name.removesuffix(first)
-        if name.endswith(first) and prefix.endswith(".") and {prefix + other for other in wanted} <= held:
-            beside = {other for other in held if other.startswith(prefix)}
-            if len(beside) == len(wanted):
-                return prefix
-    return ""
+    found = {name.removesuffix(first) for name in held if name.endswith("." + first)}
+    # A part of a wider set of weights is none of this module.
+    fitting = [p for p in sorted(found) if {n for n in held if n.startswith(p)} == {p + name for name in wanted}]
+    if len(fitting) > 1:
+        raise _refused(path, f"several sets of weights in it fit: {_some(fitting)}", "Save the one that is meant alone")
+    return fitting[0] if fitting else ""
 
 
 def _some(names: list[str]) -> str:

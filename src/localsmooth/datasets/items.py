@@ -103,6 +103,7 @@ class ItemSet:
         InvalidInputError
             If a label map has another shape than the predictions, or a label that is neither a class nor ignored.
         """
+        seen: set[int] = set()
         for item, output_shape in zip(self.items, output_shapes, strict=True):
             if item.label is None:
                 continue
@@ -110,7 +111,8 @@ class ItemSet:
                 raise InvalidInputError(
                     "labels",
                     f'item "{item.name}": labels have shape {item.label.shape}, predictions {output_shape}',
-                    "Give one label per prediction",
+                    "Give one label per prediction; a model whose scores are coarser can have them interpolated "
+                    "(upsample=True)",
                 )
             if self.ignore_label is not None and bool((item.label == self.ignore_label).all()):
                 raise InvalidInputError(
@@ -120,6 +122,7 @@ class ItemSet:
             if self.ignore_label is not None:
                 wrong &= item.label != self.ignore_label
             found = set(np.unique(item.label).tolist())
+            seen |= found
             if wrong.any():
                 raise InvalidInputError(
                     "labels",
@@ -128,9 +131,8 @@ class ItemSet:
                     if found <= {0, 255}
                     else "Correct the labels, or declare that number as ignore_label",
                 )
-            if classes == 2 and self.ignore_label == 255 and found == {0, 255}:
-                warnings.warn(
-                    f'labels: item "{item.name}" has only 0 and the ignored 255. If 255 stands for class 1, divide the '
-                    "mask by 255",
-                    stacklevel=2,
-                )
+        if self.ignore_label == 255 and seen == {0, 255}:
+            warnings.warn(
+                "labels: there are only 0 and the ignored 255. If 255 stands for class 1, divide the masks by 255",
+                stacklevel=2,
+            )

@@ -141,6 +141,29 @@ class EdgeSubject(GraphSubject):
         """Set up one output group."""
         return _EdgeGroup(self, item, group)
 
+    def try_out(self) -> None:
+        """Refuse a classifier that mixes graphs, or keeps something of the edges that it saw first."""
+        super().try_out()
+        classifier = self.classifier
+        assert isinstance(classifier, EdgeIndexClassifier)
+        attributes = torch.from_numpy(self.graph.attributes.toarray().astype(np.float32))[None]
+        stream = np.random.default_rng(0)
+        pairs = np.stack(_pairs(self.graph.nodes))
+        halves = [pairs[:, stream.random(pairs.shape[1]) < share] for share in (0.5, 0.2)]
+        edges = [torch.from_numpy(np.concatenate([half, half[::-1]], axis=1)) for half in halves]
+        with torch.inference_mode():
+            # Each from a copy that has seen no other edges, and both from one that has.
+            fresh = [classifier.replica().scores_of_blocks(attributes, each) for each in edges]
+            used = classifier.replica()
+            again = [used.scores_of_blocks(attributes, each) for each in (*edges, edges[0])]
+        for first, second in zip((*fresh, fresh[0]), again, strict=True):
+            if not torch.allclose(first, second, rtol=1e-4, atol=1e-4):
+                raise InvalidInputError(
+                    "module",
+                    "its predictions for one set of edges change once it has seen another",
+                    "Switch off caches of the adjacency (cached=True)",
+                )
+
     def content(self) -> dict[str, object]:
         """Digests of graph and model."""
         return {

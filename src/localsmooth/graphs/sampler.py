@@ -16,7 +16,7 @@ from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
 from localsmooth.graphs.counters import node_counters
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.graph import AttributedGraph
-from localsmooth.layout import Layout
+from localsmooth.layout import Layout, item_digest
 from localsmooth.models import OutputKind
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import (
@@ -184,6 +184,9 @@ class AttributeSubject(GraphSubject):
                 f"it partitions {layout.outputs.shape} outputs and {layout.inputs.shape} inputs",
                 f"Use one label for each of the {graph.nodes} nodes, as cluster_layout does",
             )
+        if layout.origins:
+            given = item_digest(graph.attributes.toarray().astype(np.float32))
+            layout.require_independent(given, "the attributes", "Take clusters and levels from elsewhere")
 
     def prepare(self, item: int, group: int) -> PreparedGroup:
         """Set up one output group."""

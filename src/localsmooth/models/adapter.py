@@ -59,6 +59,8 @@ class Adapter(Model):
         upsample: Upsample | None,
         device: torch.device,
     ) -> None:
+        if not isinstance(output, OutputKind):
+            raise InvalidInputError("output", f"got {output!r}", "Pass ls.OutputKind.LOGITS, .PROBABILITIES or .LABELS")
         self.bounds = None if bounds is None else _ordered(bounds)
         self.device = device
         self._preprocessing = preprocessing

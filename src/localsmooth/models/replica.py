@@ -19,6 +19,5 @@ def has_hooks(module: nn.Module) -> bool:
 
 
 def replica_of(module: Module) -> Module:
-    """Copy every part of a module, on the same weights."""
-    tensors = (*module.parameters(), *module.buffers())
-    return copy.deepcopy(module, {id(tensor): tensor for tensor in tensors})
+    """Copy every part of a module and its buffers, which a call may write to, on the same weights."""
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in module.parameters()})

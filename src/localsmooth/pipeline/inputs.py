@@ -41,6 +41,8 @@ def item_set(
                 "Pass them to the ItemSet",
             )
         return images
+    if labels is not None and np.ndim(labels) > 0 and np.shape(images)[1:] == np.shape(labels):
+        raise InvalidInputError("images", f"one image of shape {np.shape(images)} and its labels", _LEADING_AXIS)
     if labels is not None and len(labels) != len(images):
         raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
     made: list[Item] = []
@@ -124,7 +126,7 @@ def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
         check = check_model if item.image.size < _LARGE else check_form
         return check(model, torch.tensor(item.image)).output_shape
     except InvalidInputError as error:
-        if item.image.ndim == 2 and error.field == "model":
+        if item.image.ndim == 2 and error.field in ("model", "classes", "upsample"):
             raise InvalidInputError("images", f"{_tried(item)}: {error}", _LEADING_AXIS) from error
         raise
     except LocalsmoothError as error:
