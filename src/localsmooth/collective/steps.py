@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ __all__ = ["Steps", "step_function", "step_functions"]
 
 _SHORT = 8192
 _HULLED = 4096
+_REMEMBERED = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +109,42 @@ class Steps:
             left, right = few.edge(0, len(points), feed)
             return int(points[left]), int(points[right])
         s, f = self.thresholds, self.counts
-        left, right = start, stop - 1
         # The hull ends where F has reached its smallest value: left ends hold falling values, so at the last one.
-        if feed >= s[right]:
-            return right, right
-        while right - left > 1:
+        if feed >= s[stop - 1] or stop - start == 1:
+            return stop - 1, stop - 1
+        vertices, ends, edges = self._known(start, stop)
+        at = max(1, bisect_right(ends, feed))
+        left, right = vertices[at - 1], vertices[at]
+        while right - left > 1 and left not in edges:
             slope = float((f[right] - f[left]) / (s[right] - s[left]))
             middle, value = self.lowest(left + 1, right, slope)
             chord = float(f[left] - slope * s[left])
             if value >= chord - 1e-12 * (abs(chord) + 1.0):
+                edges.add(left)
                 break
+            vertices.insert(at, middle)
+            ends.insert(at, float(s[middle]))
             if s[middle] <= feed:
-                left = middle
+                left, at = middle, at + 1
             else:
                 right = middle
         return left, right
+
+    def _known(self, start: int, stop: int) -> tuple[list[int], list[float], set[int]]:
+        """Return the hull's vertices found so far, their thresholds, and the vertices at which a known edge begins.
+
+        A search asks for the edges of one range again and again.
+        """
+        if (start, stop) not in self._ranges:
+            if len(self._ranges) >= _REMEMBERED:
+                self._ranges.clear()
+            ends = [float(self.thresholds[start]), float(self.thresholds[stop - 1])]
+            self._ranges[start, stop] = [start, stop - 1], ends, set()
+        return self._ranges[start, stop]
+
+    @cached_property
+    def _ranges(self) -> dict[tuple[int, int], tuple[list[int], list[float], set[int]]]:
+        return {}
 
     def bulge(self, start: int, stop: int, feed: float) -> tuple[int, float]:
         """Find where F rises farthest above the edge of its lower hull over ``feed``.
