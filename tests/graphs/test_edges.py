@@ -192,3 +192,25 @@ def test_the_smoothed_classifier_is_the_same_at_every_graph():
                 joined = 1 - level[1] if bit else level[0]
                 kept = (joined > 0.5) == bool(tally.candidate[0])
                 assert certified <= kept
+
+
+class _Degrees(torch.nn.Module):
+    """Keeps the degrees of the first edges that it sees, for each number of nodes."""
+
+    def __init__(self, caching: bool) -> None:
+        super().__init__()
+        self.caching, self.kept = caching, {}
+
+    def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        degrees = torch.bincount(edges[0], minlength=len(attributes)).float()
+        if self.caching:
+            degrees = self.kept.setdefault(len(attributes), degrees)
+        return torch.stack([degrees, 2 - degrees], 1)
+
+
+def test_modules_that_keep_edges_are_refused(tiny):
+    layout = isotropic_pair_layout(tiny.nodes, addition=0.1, deletion=0.4)
+    plan = SamplingPlan(10, 10)
+    sample_edges(EdgeIndexClassifier(_Degrees(False).eval(), 2), tiny, layout, plan)
+    with pytest.raises(InvalidInputError, match="once it has seen another"):
+        sample_edges(EdgeIndexClassifier(_Degrees(True).eval(), 2), tiny, layout, plan)

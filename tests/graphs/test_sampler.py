@@ -13,6 +13,7 @@ from localsmooth.graphs import (
     sample_nodes,
     score_histogram,
 )
+from localsmooth.layout import derived, item_digest
 from localsmooth.sampling import (
     DirectoryStore,
     MemoryStore,
@@ -181,3 +182,11 @@ def test_chunks_that_fail_once_are_drawn_again(tiny):
         for module in (network, Moody(network).eval())
     )
     assert _same(steady, moody)
+
+
+def test_clusters_that_follow_from_the_certified_attributes_are_refused(tiny):
+    bits = tiny.attributes.toarray().astype(np.float32)
+    clusters = derived((bits.sum(axis=1) > 1).astype(np.int64), item_digest(bits))
+    layout = cluster_layout(clusters, tiny.adjacency, addition=(0.1, 0.3), deletion=(0.2, 0.6))
+    with pytest.raises(InvalidInputError, match="computed from the attributes"):
+        sample_nodes(EdgeIndexClassifier(sharp_gcn(tiny.width, 2, 0), 2), tiny, layout, PLAN)

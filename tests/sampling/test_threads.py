@@ -161,3 +161,27 @@ def test_modules_with_hooks_or_without_copies_run_one_after_the_other(monkeypatc
     locked = Forgetful().eval()
     locked.lock = threading.Lock()  # cannot be copied
     assert isinstance(default_executor(subject_of(TorchModel(locked, bounds=None, classes=2))), SerialExecutor)
+
+
+class Scratch(torch.nn.Module):
+    """Keeps its input in a buffer between two steps of one forward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("held", torch.zeros(8, *SHAPE))
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        self.held[: len(batch)] = batch.mean(1)
+        time.sleep(0.002)
+        seen = self.held[: len(batch)].clone()
+        return torch.stack([-seen, seen], dim=1)
+
+
+def test_threads_do_not_share_buffers() -> None:
+    items = [torch.full((1, *SHAPE), level) for level in (-5.0, 5.0)]
+    model = TorchModel(Scratch().eval(), bounds=None, classes=2)
+    for number, tally in enumerate(
+        sample(model, items, [LAYOUT] * 2, Gaussian(), PLAN, options=OPTIONS, executor=ThreadExecutor(4))
+    ):
+        assert (tally.candidate == number).all()
+        assert (tally.votes == tally.n).all()

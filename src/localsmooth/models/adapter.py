@@ -59,7 +59,7 @@ class Adapter(Model):
         upsample: Upsample | None,
         device: torch.device,
     ) -> None:
-        if not isinstance(output, OutputKind):
+        if not isinstance(output, OutputKind):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
             raise InvalidInputError("output", f"got {output!r}", "Pass ls.OutputKind.LOGITS, .PROBABILITIES or .LABELS")
         self.bounds = None if bounds is None else _ordered(bounds)
         self.device = device

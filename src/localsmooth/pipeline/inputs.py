@@ -41,7 +41,7 @@ def item_set(
                 "Pass them to the ItemSet",
             )
         return images
-    if labels is not None and np.ndim(labels) > 0 and np.shape(images)[1:] == np.shape(labels):
+    if labels is not None and len(labels) != len(images) and np.shape(images)[1:] == np.shape(labels):
         raise InvalidInputError("images", f"one image of shape {np.shape(images)} and its labels", _LEADING_AXIS)
     if labels is not None and len(labels) != len(images):
         raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
