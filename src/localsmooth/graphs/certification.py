@@ -40,6 +40,7 @@ from localsmooth.results import save
 from localsmooth.sampling import (
     DirectoryStore,
     Executor,
+    ExecutorName,
     FileStore,
     MemoryStore,
     Part,
@@ -69,7 +70,7 @@ def certify_graph(
     graph_name: str = "graph",
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,

@@ -47,6 +47,7 @@ from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import (
     DirectoryStore,
     Executor,
+    ExecutorName,
     FileStore,
     ItemTally,
     MemoryStore,
@@ -86,7 +87,7 @@ def certify(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,
@@ -140,8 +141,9 @@ def certify(
     options
         How to run the model; by default found by a short calibration.
     executor
-        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`; by default in
-        this process, on every core where the model allows that.
+        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`, or "serial",
+        "threads", "processes" or "ray" for one with its defaults; by default in this process, on every core where
+        the model allows that.
     progress
         Told how far sampling has come; by default a bar where standard error is a terminal.
     store
@@ -222,7 +224,7 @@ def run_certification(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,
