@@ -49,12 +49,15 @@ def test_certify_report_recertify(folder: Path) -> None:
     done = invoke("certify", folder / "run.toml", "--out", folder / "run")
     assert done.exit_code == 0
     assert "certified ratio" in done.output
+    assert "About model " in done.output
+    assert "seed 0" in " ".join(done.output.split())
     result = load(folder / "run" / "result.nc")
     assert result["certified"].sizes["bound"] == 4
     assert result["batch_size"].item() == 50 if "batch_size" in result else result.attrs["batch_size"] == 50
     assert invoke("report", folder / "run", "--figures", folder / "figures").exit_code == 0
     page = (folder / "run" / "report.html").read_text()
     assert "<b>bright</b>" not in page
+    assert "Which smoothed classifier" in page
     assert {p.suffix for p in (folder / "figures").iterdir()} == {".pdf", ".png"}
 
     again = invoke("recertify", folder / "run", "--alpha", "0.2", "--budgets", "0:0.4:5", "--bound", "envelope")
@@ -191,6 +194,7 @@ def test_faults_are_named(folder: Path) -> None:
 def test_budgets_on_the_command_line() -> None:
     assert parse_budgets("0,0.5,1") == [0.0, 0.5, 1.0]
     assert parse_budgets("0:1:3") == [0.0, 0.5, 1.0]
+    assert parse_budgets("0:1:11")[3] == 0.3
     for text in ("", "a", "0:1", "0:1:x"):
         with pytest.raises(InvalidInputError, match="--budgets"):
             parse_budgets(text)

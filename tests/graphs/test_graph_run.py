@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from rich.console import Console
 
 from localsmooth.bounds import Betting, KFamilywise
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
+from localsmooth.cli.graph import print_graph_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.config.build_graph import (
@@ -40,8 +42,9 @@ from localsmooth.graphs import (
 from localsmooth.graphs.certification import chosen_nodes, require_classifier
 from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.record import RunRecordError
+from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
-from localsmooth.sampling import NoProgress, SamplingPlan
+from localsmooth.sampling import NoProgress, OtherRunError, SamplingPlan
 from tests.collective.tired import OutOfTime
 from tests.seeding import seeded
 
@@ -376,3 +379,63 @@ def test_citeseer_end_to_end(citeseer_path, tmp_path):
     assert right > 0.5
     certified = result["certified"].sel(target="ratio", bound="envelope")[0].values
     assert 120 >= certified[0] >= certified[1] >= 0
+
+
+def test_a_second_certificate_of_a_graph_keeps_the_first(parts, tmp_path):
+    certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path)
+    with pytest.warns(UserWarning, match=r"kept as result-1\.nc"):
+        certify_graph(*parts, plan=PLAN, settings=replace(QUICK, alpha=0.05), out=tmp_path)
+    assert [load(tmp_path / name).attrs["alpha"] for name in ("result-1.nc", "result.nc")] == [0.1, 0.05]
+
+
+def test_a_graphs_configuration_is_checked_before_sampling_and_named_afterwards(parts, tmp_path):
+    with pytest.raises(InvalidInputError, match="configuration: it is not plain JSON"):
+        certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run", configuration={"x": {1}})
+    assert not (tmp_path / "run").exists()
+    asked = {"sampling": {"seed": 3}}
+    certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run", configuration=asked)
+    with pytest.raises(OtherRunError, match=r"sampling\.seed was 3 and is 4"):
+        certify_graph(
+            *parts,
+            plan=replace(PLAN, seed=4),
+            settings=QUICK,
+            out=tmp_path / "run",
+            configuration={"sampling": {"seed": 4}},
+        )
+
+
+def test_a_failed_first_attempt_on_a_graph_leaves_its_directory_usable(parts, tmp_path):
+    classifier, graph, layout, nodes = parts
+
+    class Failing(NetworkClassifier):
+        def try_out(self, graph):
+            raise InvalidInputError("classifier", "it sees farther than it says", "Correct its depth")
+
+        def fingerprint(self):
+            return "another"
+
+    with pytest.raises(InvalidInputError, match="sees farther"):
+        certify_graph(Failing(classifier.network), graph, layout, nodes, plan=PLAN, settings=QUICK, out=tmp_path)
+    certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path)
+    with pytest.raises(OtherRunError, match=r"model\.fingerprint"):
+        certify_graph(Failing(classifier.network), graph, layout, nodes, plan=PLAN, settings=QUICK, out=tmp_path)
+
+
+def test_a_graph_is_certified_again_from_chunks_that_are_kept_elsewhere(parts, tmp_path):
+    first = certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run", store=str(tmp_path / "chunks"))
+    assert not (tmp_path / "run" / "chunks").exists()
+    same_but_exact(recertify_graph(tmp_path / "run", QUICK), first)
+
+
+def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, tmp_path, capsys):
+    result = certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run")
+    said = run_info(result).smoothing
+    assert said.noise == {"distribution": "sparse-flips"}
+    assert said.levels == {"θ⁺": (0.02, 0.02), "θ⁻": (0.4, 0.6)}
+    assert (said.output_groups, said.plan["seed"]) == (3, 3)
+    assert said.sampled
+    assert run_info(load(tmp_path / "run" / "result.nc")).smoothing == said
+    assert run_info(recertify_graph(tmp_path / "run", QUICK)).smoothing == said
+    print_graph_summary(result, Console(width=300))
+    assert said.line() in capsys.readouterr().out
+    assert said.model in render_report(result)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +23,8 @@ from localsmooth.layout import GridLayout, Layout, isotropic_layout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.pipeline import certify, recertify
 from localsmooth.pipeline.record import RunRecordError
-from localsmooth.results import ACCURACY, RATIO, load
+from localsmooth.pipeline.settings import short_decimal
+from localsmooth.results import ACCURACY, RATIO, load, run_info
 from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, StoreError
 from tests.chance import CHECK, assert_binomial
 
@@ -231,3 +238,90 @@ def test_bad_input_names_the_field_before_anything_is_sampled(
         run(model, images, layout, out=tmp_path / "run", **changes)  # type: ignore[arg-type]
     assert calls < 20
     assert not (tmp_path / "run" / "chunks").exists()
+
+
+def test_a_result_says_which_smoothed_classifier_it_is_about(tmp_path: Path) -> None:
+    model = threshold_model(np.zeros(SHAPE))
+    images = [np.zeros((1, *SHAPE), np.float32)]
+    layout = GridLayout((2, 3), 0.2, 0.4)
+    said = run_info(run(model, images, layout, out=tmp_path / "run")).smoothing
+    assert said is not None
+    assert said.noise["distribution"] == "gaussian"
+    assert said.levels == {"σ": (0.2, 0.4)}
+    assert (said.output_groups, said.input_groups) == (6, 6)
+    assert (said.plan["seed"], said.plan["n_bound"]) == (3, 1000)
+    assert said.package == f"localsmooth {metadata.version('localsmooth')}"
+    assert datetime.fromisoformat(said.sampled).tzinfo is not None
+    # The same in memory, from the file, and certified again; the date is that of the samples.
+    assert run_info(load(tmp_path / "run" / "result.nc")).smoothing == said
+    assert run_info(recertify(tmp_path / "run", alpha=0.2)).smoothing == said
+    assert run_info(run(model, images, layout, out=tmp_path / "run")).smoothing == said
+    in_memory = run_info(run(model, images, layout)).smoothing
+    assert in_memory is not None
+    assert replace(in_memory, sampled=said.sampled) == said
+    # What makes another smoothed classifier, or another certificate, shows.
+    others = {
+        "model": run(threshold_model(np.full(SHAPE, 0.1)), images, layout),
+        "data": run(model, [images[0] + 0.5], layout),
+        "layout": run(model, images, GridLayout((1, 3), 0.2, 0.4)),
+        "levels": run(model, images, GridLayout((2, 3), 0.2, 0.5)),
+        "plan": run(model, images, layout, plan=SamplingPlan(n_candidate=100, n_bound=1000, seed=4, chunk_size=100)),
+    }
+    for name, other in others.items():
+        about = run_info(other).smoothing
+        assert about is not None
+        assert getattr(about, name) != getattr(said, name), name
+        same = {"model", "data", "plan"} - {name}
+        assert all(getattr(about, field) == getattr(said, field) for field in same)
+
+
+def test_a_record_of_before_this_was_kept_is_certified_again(tmp_path: Path) -> None:
+    first = run(
+        threshold_model(np.zeros(SHAPE)),
+        [np.zeros((1, *SHAPE), np.float32)],
+        GridLayout((2, 3), 0.2, 0.4),
+        out=tmp_path / "run",
+    )
+    path = tmp_path / "run" / "certification.json"
+    content = json.loads(path.read_text())
+    del content["sampled"], content["sha256"]
+    text = json.dumps(content, sort_keys=True)
+    path.write_text(json.dumps(content | {"sha256": hashlib.sha256(text.encode()).hexdigest()}))
+    again = recertify(tmp_path / "run")
+    assert again.equals(first)
+    said = run_info(again).smoothing
+    assert said is not None
+    assert said.facts()["Samples complete"] == "not recorded"
+
+
+def test_budgets_of_a_grid_are_the_short_decimals_that_they_stand_for(tmp_path: Path) -> None:
+    grid = np.linspace(0, 1, 11)
+    assert 0.3 not in grid
+    result = run(
+        threshold_model(np.full(SHAPE, -1.0)),
+        [np.zeros((1, *SHAPE), np.float32)],
+        GridLayout((2, 3), 0.2, 0.4),
+        budgets=grid,
+        out=tmp_path / "run",
+    )
+    for made in (result, load(tmp_path / "run" / "result.nc"), recertify(tmp_path / "run", budgets=grid.tolist())):
+        assert made["budget"].values.tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
+        assert made.sel(budget=0.3).sizes["item"] == 1
+    # What is certified is the rounded budget, not one beside it.
+    for budget in (0.3, 0.6):
+        alone = recertify(tmp_path / "run", budgets=[budget])
+        np.testing.assert_array_equal(alone["certified"].values[..., 0], result["certified"].sel(budget=budget).values)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "count"), [(0, 4, 81), (0, 1, 11), (0.1, 0.7, 7), (0, 255, 256), (0.05, 2.5, 50), (0, 1e-3, 101)]
+)
+def test_every_point_of_a_grid_is_found_by_its_short_name(start: float, stop: float, count: int) -> None:
+    step = Fraction(str(stop)) - Fraction(str(start))
+    for place, value in enumerate(np.linspace(start, stop, count).tolist()):
+        assert short_decimal(value) == float(Fraction(str(start)) + step * place / (count - 1))
+
+
+@pytest.mark.parametrize("value", [1 / 3, math.pi, 0.1234567890123, math.nextafter(0.3, 1) + 1e-15, 2**-60, 1e300])
+def test_other_budgets_stay_what_they_are(value: float) -> None:
+    assert short_decimal(value) == value

@@ -14,7 +14,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout
 from localsmooth.pipeline import certify
 from localsmooth.results import load
-from localsmooth.sampling import NoProgress, OtherRunError, SamplingOptions, SamplingPlan
+from localsmooth.sampling import NoProgress, OtherRunError, SamplingOptions, SamplingPlan, StoreError
 from tests.pipeline.models import threshold_model
 
 SHAPE = (4, 6)
@@ -86,3 +86,78 @@ def test_without_a_known_configuration_the_layout_is_named(tmp_path: Path, conte
         kept.write_bytes(content)
     with pytest.raises(OtherRunError, match=r"items\[0\]\.layout and its noise levels"):
         run(tmp_path, sigma_max=0.7)
+
+
+def test_a_first_attempt_that_drew_nothing_does_not_claim_the_directory(tmp_path: Path) -> None:
+    class Broken(NoProgress):
+        def start(self, total: int, done: int) -> None:
+            raise RuntimeError("before anything is drawn")
+
+    with pytest.raises(RuntimeError, match="before anything"):
+        run(tmp_path, sigma_max=0.7, progress=Broken())
+    again = run(tmp_path)
+    xr.testing.assert_equal(again, run(tmp_path / "fresh"))
+    # What the directory was asked for is what it was asked for last.
+    with pytest.raises(OtherRunError, match=r"noise\.sigma_max was 0\.6 and is 0\.7"):
+        run(tmp_path, sigma_max=0.7)
+
+
+class Counting(NoProgress):
+    """Adds up what is drawn."""
+
+    drawn = 0
+
+    def advance(self, samples: int) -> None:
+        self.drawn += samples
+
+
+def test_a_directory_remembers_where_its_chunks_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = run(tmp_path / "run", store="chunks")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    told = Counting()
+    again = run(tmp_path / "run", progress=told)
+    assert told.drawn == 0
+    assert not (tmp_path / "run" / "chunks").exists()
+    xr.testing.assert_equal(first, again)
+
+
+def test_interrupted_runs_remember_it_too(tmp_path: Path) -> None:
+    class Stop(Counting):
+        def advance(self, samples: int) -> None:
+            super().advance(samples)
+            raise KeyboardInterrupt
+
+    stop, told = Stop(), Counting()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", store=f"file://{tmp_path}/chunks", progress=stop)
+    run(tmp_path / "run", progress=told)
+    whole = Counting()
+    run(tmp_path / "whole", progress=whole)
+    assert 0 < told.drawn < whole.drawn
+
+
+def test_passwords_in_addresses_are_not_kept_and_nothing_is_drawn_again(tmp_path: Path) -> None:
+    run(tmp_path / "run", store="memory://me:secret@host/chunks")
+    assert not any(b"secret" in path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    with pytest.raises(StoreError, match=r"kept at memory://.*Name it again \(--store\)"):
+        run(tmp_path / "run")
+    # A directory of an earlier release, which remembered nothing.
+    (tmp_path / "run" / "store.json").unlink()
+    with pytest.raises(StoreError, match=r"none of its chunks.*Name the place \(--store\)"):
+        run(tmp_path / "run")
+    told = Counting()
+    run(tmp_path / "run", store="memory://me:secret@host/chunks", progress=told)
+    assert told.drawn == 0
+    (tmp_path / "run" / "store.json").write_text("{}")
+    with pytest.raises(StoreError, match="damaged"):
+        run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("value", [{1, 2}, float("nan"), np.float32(1)])
+def test_a_configuration_that_is_no_json_is_refused_before_sampling(tmp_path: Path, value: object) -> None:
+    told = Counting()
+    with pytest.raises(InvalidInputError, match="configuration: it is not plain JSON"):
+        run(tmp_path / "run", configuration={"value": value}, progress=told)
+    assert not (tmp_path / "run").exists()

@@ -1,4 +1,5 @@
 import base64
+import dataclasses
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,3 +146,39 @@ def test_other_ranks_run_without_errors(browser: Session, size: tuple[int, ...],
     browser.press("#budget", END)
     assert texts(browser) != before
     assert browser.console() == []
+
+
+_BROKEN_WORDS = """
+const broken = [];
+for (const cell of document.querySelectorAll('td, th, dd, .tile p, li')) {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    for (const match of walk.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      const range = document.createRange();
+      range.setStart(walk.currentNode, match.index);
+      range.setEnd(walk.currentNode, match.index + match[0].length);
+      if (new Set(Array.from(range.getClientRects(), one => one.top)).size > 1) broken.push(match[0]);
+    }
+  }
+}
+return broken;
+"""
+
+
+@pytest.mark.parametrize("width", [400, 1320])
+def test_words_are_whole_and_a_single_chart_is_of_reading_size(browser: Session, tmp_path: Path, width: int):
+    run = run_info(method="isotropic-with-a-rather-long-name")
+    item = make_item("scene 1", 1, run=run)
+    kept = {key: curve for key, curve in item.curves.items() if key[0] == "ratio"}
+    unlabelled = dataclasses.replace(item, label=None, curves=kept)
+    write_report(build_dataset([unlabelled], run), tmp_path / "page.html")
+    browser.call("POST", "/window/rect", {"width": width, "height": 1400})
+    try:
+        browser.open(tmp_path / "page.html")
+        browser.settle()
+        assert browser.run("return document.querySelectorAll('.chart').length") == 1
+        assert browser.run("return document.querySelector('.chart').getBoundingClientRect().width") <= 640
+        assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+        assert browser.run(_BROKEN_WORDS) == []
+    finally:
+        browser.call("POST", "/window/rect", {"width": 1320, "height": 1400})

@@ -13,6 +13,7 @@ import xarray as xr
 from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import average_certifiable_radius, mean_curve
 from localsmooth.report import render_report, write_report
+from localsmooth.report.promise import BOUND_WORDS
 from localsmooth.results import build_dataset
 
 from ..results.synthetic import default_item, make_item, run_info
@@ -226,3 +227,26 @@ def test_results_that_cannot_be_shown_together_are_refused(localized: xr.Dataset
     for change in ({"norm": "l1"}, {"units": "volts"}, {"class_names": '["a", "b", "c"]'}):
         with pytest.raises(InvalidInputError, match=re.escape(next(iter(change)))):
             render_report({"a": localized, "b": localized.assign_attrs(change)})
+
+
+def test_the_page_says_what_it_is_about(results: dict[str, xr.Dataset]):
+    page = Page(render_report(results))
+    said = {row[0]: row[1:] for row in page.cells if len(row) == 3}
+    assert said["Model (fingerprint)"] == ["0123456789abcdef"] * 2
+    assert said["Noise"] == ["gaussian, clamp; σ from 0.2 to 1"] * 2
+    assert said["Seed"] == ["3"] * 2
+    assert said["Samples complete"] == ["2026-01-31T12:34:56+00:00"] * 2
+    assert said["Certified by"] == ["localsmooth 0.1.0"] * 2
+    text = " ".join(page.texts)
+    assert "is the largest computed budget at which one of the methods certifies" in text
+    assert "it is not the time that passed" in text
+    for name in ("naive", "lp", "envelope"):
+        assert BOUND_WORDS[name] in text
+    assert BOUND_WORDS["exact"] not in text
+
+
+def test_results_that_do_not_say_what_they_are_about_have_a_page(localized: xr.Dataset):
+    older = build_dataset([default_item()], run_info(smoothing=None, method="older"))
+    assert "Which smoothed classifier" not in render_report({"older": older})
+    page = Page(render_report({"localized": localized, "older": older}))
+    assert ["Seed", "3", "not recorded"] in page.cells

@@ -11,13 +11,14 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from localsmooth.certificates import ABSTAIN
+from localsmooth.metrics import average_certifiable_radius
 from localsmooth.report.charts import HEIGHT, LEFT, TOP, WIDTH, charts
 from localsmooth.report.palette import HATCH, class_colors, radius_colors, rgb
 from localsmooth.report.pictures import class_picture, input_picture, png, radius_picture
 from localsmooth.report.plane import Plane, choose_plane
-from localsmooth.report.promise import assumptions, foundations
+from localsmooth.report.promise import assumptions, foundations, tiles
 from localsmooth.report.regions import ABSTAINS, IGNORED, WRONG, fall_codes, group_rectangles
-from localsmooth.report.summary import headline_budget, value_at
+from localsmooth.report.summary import acr_text, headline_budget, headline_rule, value_at
 from localsmooth.report.tables import percent
 
 from ..results.synthetic import run_info
@@ -162,6 +163,32 @@ def test_headline_is_the_last_budget_that_keeps_half(localized: xr.Dataset):
     assert (curve[budgets > budget] < 0.5).all()
     nothing = localized.assign(certified=localized["certified"] * 0)
     assert headline_budget(nothing) == budgets[1]
+
+
+def test_the_headline_does_not_depend_on_the_order(localized: xr.Dataset, isotropic: xr.Dataset):
+    both = {"localized": localized, "isotropic": isotropic}
+    turned = dict(reversed(both.items()))
+    assert headline_budget(*both.values()) == headline_budget(*turned.values())
+    assert headline_budget(*both.values()) == max(headline_budget(localized), headline_budget(isotropic))
+    assert sorted(tile.number for tile in tiles(both)) == sorted(tile.number for tile in tiles(turned))
+    rule = headline_rule(*both.values())
+    assert f"ε = {headline_budget(*both.values()):.4g} is the largest computed budget" in rule
+    nothing = localized.assign(certified=localized["certified"] * 0)
+    assert headline_rule(nothing).startswith("At no positive budget")
+
+
+def test_a_stronger_bound_never_looks_weaker():
+    """A curve above another has the larger ACR as it is printed, whatever is left at the largest budget."""
+    generator = np.random.default_rng(0)
+    budgets = np.linspace(0, 2, 9)
+    for _ in range(200):
+        weaker, stronger = np.sort(generator.random((2, 9)), axis=0)
+        weaker, stronger = (np.maximum.accumulate(curve[::-1])[::-1] for curve in (weaker, stronger))
+        shown = [acr_text(average_certifiable_radius(budgets, curve), 4) for curve in (weaker, stronger)]
+        assert all(text.startswith("≥ ") for text in shown)
+        assert float(shown[0][2:]) <= float(shown[1][2:])
+    ended = average_certifiable_radius(budgets, np.where(budgets < 1, 0.5, 0.0))
+    assert acr_text(ended, 3) == "0.375"
 
 
 def test_what_all_methods_rest_on_is_said_once() -> None:

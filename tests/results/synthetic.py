@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from localsmooth.certificates import ABSTAIN
-from localsmooth.results import CertifiedCurve, ItemResult, RunInfo
+from localsmooth.results import CertifiedCurve, ItemResult, RunInfo, Smoothing
 
 N_BOUND = 1000
 ALPHA = 0.01
@@ -37,6 +37,18 @@ def run_info(**changes: object) -> RunInfo:
         assumptions=(
             "Noisy inputs are clamped to [0, 1] before the model sees them.",
             "All bounds of one item hold together (Bonferroni).",
+        ),
+        smoothing=Smoothing(
+            model="0123456789abcdef",
+            data="fedcba9876543210",
+            noise={"distribution": "gaussian", "clamp": True},
+            levels={"σ": (0.2, 1.0)},
+            layout="00112233445566aa",
+            output_groups=12,
+            input_groups=12,
+            plan={"seed": 3, "n_candidate": 100, "n_bound": N_BOUND, "chunk_size": 128},
+            package="localsmooth 0.1.0",
+            sampled="2026-01-31T12:34:56+00:00",
         ),
     )
     return dataclasses.replace(run, **changes)

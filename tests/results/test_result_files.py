@@ -113,6 +113,40 @@ def test_round_trip_through_a_file(dataset: xr.Dataset, written: Path):
     assert [p.name for p in written.parent.iterdir()] == [written.name]
 
 
+def test_a_file_written_by_xarray_itself_is_read(dataset: xr.Dataset, written: Path, tmp_path: Path):
+    path = tmp_path / "own.nc"
+    for result in (dataset, load(written)):
+        result.to_netcdf(path)
+        loaded = load(path)
+        loaded.attrs.pop("checksum", None)
+        xr.testing.assert_identical(loaded, dataset)
+        assert read_run(loaded) == run_info()
+        save(loaded, path)
+        load(path)
+
+
+def test_a_file_without_a_checksum_is_looked_at_closely(dataset: xr.Dataset, written: Path, tmp_path: Path):
+    path = tmp_path / "own.nc"
+    dataset.assign(certified=dataset["certified"] + 10_000).to_netcdf(path)
+    with pytest.raises(InvalidInputError, match="certified"):
+        load(path)
+    dataset.assign_attrs(note="mine").to_netcdf(path)
+    with pytest.raises(InvalidInputError, match="note"):
+        load(path)
+    # Changed after it was read: the checksum is that of the old contents.
+    loaded = load(written)
+    loaded.isel(item=[0]).to_netcdf(path)
+    with pytest.raises(InvalidInputError, match="checksum: does not fit the contents"):
+        load(path)
+
+
+def test_results_of_before_this_was_recorded_say_nothing_of_the_smoothing(dataset: xr.Dataset, tmp_path: Path):
+    older = dataset.copy(deep=False)
+    older.attrs = {name: value for name, value in dataset.attrs.items() if name != "smoothing"}
+    save(older, tmp_path / "older.nc")
+    assert read_run(load(tmp_path / "older.nc")) == run_info(smoothing=None)
+
+
 def test_a_failed_write_leaves_the_old_file(dataset: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "result.nc"
     save(dataset, path)

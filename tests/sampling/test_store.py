@@ -213,9 +213,24 @@ def test_array_names_cannot_leave_the_directory(store: Store, name: str) -> None
 def test_another_configuration_is_refused_and_the_difference_named(store: Store) -> None:
     store.begin(CONFIGURATION)
     store.begin(RunConfiguration(json.loads(CONFIGURATION.text)))
+    store.commit(record())
     other = RunConfiguration({"plan": {"seed": 2}, "items": [{"content": "a"}]})
     with pytest.raises(StoreError, match=r"items\[1\].content, plan.seed"):
         store.begin(other)
+
+
+@pytest.mark.parametrize("drawn", ["item0-centre", "layout0-levels", "graph-edges"])
+def test_a_place_where_nothing_was_drawn_takes_another_run(tmp_path: Path, drawn: str) -> None:
+    store = DirectoryStore(tmp_path / "run")
+    store.begin(CONFIGURATION)
+    store.put_array("trial-predictions", np.zeros(3))
+    other = RunConfiguration({"plan": {"seed": 2}})
+    store.begin(other)
+    assert not store.array_names()
+    store.put_array(drawn, np.zeros(3))
+    store.close()
+    with DirectoryStore(tmp_path / "run") as again, pytest.raises(StoreError, match="another configuration"):
+        again.begin(CONFIGURATION)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,9 @@ def test_a_sweep_runs_once_and_says_what_its_results_say(folder: Path) -> None:
     text = (out / "report.html").read_text()
     assert "Tiny &lt;sweep&gt;" in text
     assert "At equal samples per output" in text
+    abouts = [outcome.run.smoothing for outcome in read_outcomes(sweep, SweepFolder(out)) if outcome.run is not None]
+    assert len(abouts) == 3
+    assert all(about is not None and about.model in text and about.layout in text for about in abouts)
     assert "data:image/svg+xml" in text
     assert {file.name for file in (out / "figures").iterdir()} == {
         f"{name}.{suffix}" for name in ("all", "comparison-1") for suffix in ("svg", "pdf")

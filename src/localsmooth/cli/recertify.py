@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.cli.graph import print_graph_summary, recertify_graph_run
@@ -23,6 +22,7 @@ from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings, ItemM
 from localsmooth.pipeline.recertify import recertify_with
 from localsmooth.pipeline.record import RunRecord, load_record
 from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
+from localsmooth.pipeline.settings import equally_spaced
 from localsmooth.results import save
 from localsmooth.terminal import terminal
 
@@ -40,7 +40,7 @@ def parse_budgets(text: str) -> list[float]:
     try:
         if ":" in text:
             start, stop, count = text.split(":")
-            return [float(value) for value in np.linspace(float(start), float(stop), int(count))]
+            return equally_spaced(float(start), float(stop), int(count))
         return [float(value) for value in text.split(",")]
     except ValueError:
         raise InvalidInputError(

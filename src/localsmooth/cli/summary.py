@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from localsmooth.report.summary import (
+    TAIL_NOTE,
+    acr_text,
     average_radius,
     curve,
     has_target,
@@ -41,6 +43,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         shown = {method: dataset for method, dataset in results.items() if has_target(dataset, target)}
         if shown:
             console.print(_table(shown, target, words, budgets), soft_wrap=False)
+    if any(average_radius(d, target, b).tail > 0 for d in results.values() for target, b in _curves(d)):
+        console.print(TAIL_NOTE)
     console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.")
     for method, dataset in results.items():
         run, numbers = run_info(dataset), prediction_numbers(dataset)
@@ -57,8 +61,16 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         else:
             words = "These numbers are NOT proven: the rule for many outputs does not hold for all of them at once"
         console.print(f"  {words} (N₁ = {run.n_candidate}, N₂ = {run.n_bound}).")
+        if run.smoothing is not None:
+            console.print(f"  About {run.smoothing.line()}.")
         if run.saving is not None:
             console.print(f"  {_saving(run.saving, dataset)}")
+
+
+def _curves(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    """Target and bound of every curve."""
+    targets = [target for target in _TARGET_WORDS if has_target(dataset, target)]
+    return [(target, bound) for target in targets for bound in run_info(dataset).bound_names]
 
 
 def _saving(saving: Saving, dataset: xr.Dataset) -> str:
@@ -82,7 +94,5 @@ def _table(results: Mapping[str, xr.Dataset], target: str, words: str, budgets: 
             cells = [value_at(dataset["budget"].values, values, budget) for budget in budgets]
             radius = average_radius(dataset, target, bound)
             shares = ("–" if cell is None else f"{cell:.3f}" for cell in cells)
-            # What is certified at the largest budget goes on beyond it: the sum alone would rank such curves wrongly.
-            tail = f" + {radius.tail:.3f}" if radius.tail > 0 else ""
-            table.add_row(method, bound, f"{radius.value:.3f}{tail}", *shares)
+            table.add_row(method, bound, acr_text(radius, 3), *shares)
     return table

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from localsmooth.certificates import ExactVotes, RenyiVotes
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.section import Section
+from localsmooth.pipeline.settings import equally_spaced
 
 __all__ = [
     "AnyRule",
@@ -137,5 +137,5 @@ class CertificateSection(Section):
     def budget_values(self) -> list[float]:
         """All budgets, ascending."""
         if isinstance(self.budgets, BudgetRange):
-            return [float(b) for b in np.linspace(self.budgets.start, self.budgets.stop, self.budgets.count)]
+            return equally_spaced(self.budgets.start, self.budgets.stop, self.budgets.count)
         return sorted(self.budgets)

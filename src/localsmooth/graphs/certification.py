@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Mapping
-from contextlib import ExitStack
 from importlib import metadata
 from typing import Any
 
@@ -28,6 +26,7 @@ from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.store import GRAPH_ADDITIONS, GRAPH_RUN, SampledGraph, is_graph_run, load_graph, save_graph
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
+from localsmooth.pipeline.keeping import naming_keys, open_tallies, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.record import (
     RunRecord,
     load_record,
@@ -36,19 +35,15 @@ from localsmooth.pipeline.record import (
     save_record,
 )
 from localsmooth.pipeline.scores import ScoreCounting
-from localsmooth.results import save
+from localsmooth.pipeline.smoothing import sampled_at
 from localsmooth.sampling import (
     DirectoryStore,
     Executor,
     ExecutorName,
-    FileStore,
-    MemoryStore,
     Part,
     SamplingOptions,
     SamplingPlan,
     SamplingProgress,
-    Store,
-    open_store,
     tell_certifying,
 )
 
@@ -92,7 +87,8 @@ def certify_graph(
     settings
         What to prove.
     out
-        Run directory; a run that was interrupted goes on there, and the result is written to `result.nc`.
+        Run directory, as in `localsmooth.certify`: a run that was interrupted goes on there, the result is written to
+        `result.nc`, and an earlier one with other contents is kept as `result-1.nc` and so on.
     name
         What reports call the method.
     graph_name
@@ -125,27 +121,25 @@ def certify_graph(
         )
     if not any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
         require_certifiable(plan.n_bound, settings.alpha, chosen.size, strategy=settings.simultaneous)
-    with ExitStack() as stack:
-        kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
-        tallied = kept if store is None else stack.enter_context(open_store(store))
-        if isinstance(kept, FileStore) and isinstance(tallied, FileStore):
-            kept.require_belongs_to(tallied)
-        tally = sample_nodes(
-            classifier,
-            graph,
-            layout,
-            plan,
-            tallied,
-            options=options,
-            executor=executor,
-            progress=progress,
-            part=part,
-        )
-        if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
-            kept.begin(tallied.configuration)
+    plain = plain_configuration(configuration)
+    folder = None if out is None else expanded(out)
+    with run_stores(folder, store) as stores:
+        kept, tallied = stores
+        with naming_keys(tallied, plain):
+            tally = sample_nodes(
+                classifier,
+                graph,
+                layout,
+                plan,
+                tallied,
+                options=options,
+                executor=executor,
+                progress=progress,
+                part=part,
+            )
+        stores.join()
         places = node_positions(graph.adjacency, layout.inputs.labels.astype(np.int64))
         sampled = SampledGraph(graph, layout, chosen, tally, places, classifier.depth)
-        plain = json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
         chunks = tallied.finished().values()
         record = RunRecord(
             method=name,
@@ -169,13 +163,14 @@ def certify_graph(
             budgets=[float(budget) for budget in settings.deletions],
             bound_names=list(settings.bounds),
             configuration={**plain, GRAPH_RUN: True, GRAPH_ADDITIONS: [int(budget) for budget in settings.additions]},
+            sampled=sampled_at(folder),
         )
         tell_certifying(progress, 0, 1)
-        result = graph_result(sampled, settings, record)
-        if out is not None:
+        result = graph_result(sampled, settings, record, tallied.configuration)
+        if folder is not None:
             save_graph(sampled, kept)
-            save_record(record, expanded(out))
-            save(result, expanded(out) / "result.nc")
+            save_record(record, folder)
+            save_result(result, folder)
     return result
 
 
@@ -205,7 +200,8 @@ def recertify_graph(run: str | os.PathLike[str], settings: GraphSettings) -> xr.
     require_same_run(record, store)
     if any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
         require_normalised_scores(store)
-    return graph_result(load_graph(record, store), settings, record)
+    sampled = load_graph(record, store, open_tallies(folder, store))
+    return graph_result(sampled, settings, record, store.configuration)
 
 
 def require_classifier(classifier: object) -> None:

@@ -23,6 +23,7 @@ from localsmooth.graphs.threat import attribute_caps, budget_grid
 from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
 from localsmooth.layout import Partition
 from localsmooth.pipeline.record import ONE_BASIS, RunRecord
+from localsmooth.pipeline.smoothing import describe_smoothing
 from localsmooth.results import (
     ACCURACY,
     RATIO,
@@ -32,6 +33,7 @@ from localsmooth.results import (
     attach_joint,
     build_dataset,
 )
+from localsmooth.sampling import RunConfiguration
 
 __all__ = ["graph_result"]
 
@@ -46,7 +48,9 @@ class _Certified:
     lower: np.ndarray
 
 
-def graph_result(sampled: SampledGraph, settings: GraphSettings, record: RunRecord) -> xr.Dataset:
+def graph_result(
+    sampled: SampledGraph, settings: GraphSettings, record: RunRecord, configuration: RunConfiguration | None = None
+) -> xr.Dataset:
     """Certify deletions alone, additions alone and every pair of budgets, and build the data set.
 
     The curve over `budget` is the one for deletions (for additions, if there is no budget of deletions); both are the
@@ -60,6 +64,8 @@ def graph_result(sampled: SampledGraph, settings: GraphSettings, record: RunReco
         What to prove.
     record
         How the tallies came about.
+    configuration
+        What they depend on.
 
     Raises
     ------
@@ -83,6 +89,7 @@ def graph_result(sampled: SampledGraph, settings: GraphSettings, record: RunReco
         assumptions=_assumptions(sampled, settings),
         threat=_words(settings, by_deletions),
         proven=settings.simultaneous.simultaneous,
+        smoothing=describe_smoothing(configuration, [sampled.layout], record.sampled),
     )
     item = _item(sampled, certified, record.item_names[0], curves(by_deletions))
     return attach_joint(build_dataset([item], run), joint)

@@ -73,8 +73,8 @@ def save_graph(sampled: SampledGraph, store: Store) -> None:
     store.put_array("layout0-levels", layout.levels)
 
 
-def load_graph(record: RunRecord, store: DirectoryStore) -> SampledGraph:
-    """Read back what `save_graph` kept, and the tallies.
+def load_graph(record: RunRecord, store: DirectoryStore, tallied: Store | None = None) -> SampledGraph:
+    """Read back what `save_graph` kept, and the tallies, which may be in a store of their own.
 
     Raises
     ------
@@ -101,6 +101,6 @@ def load_graph(record: RunRecord, store: DirectoryStore) -> SampledGraph:
         )
     plan = SamplingPlan(**json.loads(json.dumps(content["plan"])))
     bins = SCORE_BINS if record.scores is None else record.scores.grid
-    tally = collect_tallies(store, [layout], node_counters(bins), plan=plan)[0]
+    tally = collect_tallies(store if tallied is None else tallied, [layout], node_counters(bins), plan=plan)[0]
     nodes, places = store.get_array("graph-nodes"), store.get_array("graph-places")
     return SampledGraph(graph, layout, nodes, tally, places, None if depth < 0 else depth)

@@ -13,8 +13,9 @@ from localsmooth.pipeline.item import SampledItem, certify_item
 from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.record import ONE_BASIS, RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.smoothing import describe_smoothing
 from localsmooth.results import ItemResult, Saving, build_dataset, consistent
-from localsmooth.sampling import SamplingProgress, tell_certifying
+from localsmooth.sampling import RunConfiguration, SamplingProgress, tell_certifying
 
 __all__ = ["assemble"]
 
@@ -26,6 +27,7 @@ def assemble(
     settings: CertificationSettings,
     method: ItemMethod | None = None,
     progress: SamplingProgress | None = None,
+    configuration: RunConfiguration | None = None,
 ) -> xr.Dataset:
     """Certify every item and build the data set.
 
@@ -43,6 +45,8 @@ def assemble(
         How, if not by the collective problem over base certificates.
     progress
         Told how many items are certified, if it is a `CertifyingProgress`.
+    configuration
+        What the tallies depend on.
     """
     if method is not None:
         settings = method.adjust(settings)
@@ -58,6 +62,7 @@ def assemble(
         threat=settings.threat.words(noise),
         proven=settings.simultaneous.simultaneous,
         saving=saving,
+        smoothing=describe_smoothing(configuration, [item.layout for item in items], record.sampled),
         promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
     )
     certify = certify_item if method is None else method.certify

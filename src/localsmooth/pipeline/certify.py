@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -36,28 +34,24 @@ from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
 from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of
 from localsmooth.pipeline.item import SampledItem
-from localsmooth.pipeline.keeping import naming_keys, save_result
+from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.record import RunRecord, ignored_outputs, number_layouts, save_items, save_record
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS, default_certificate
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
+from localsmooth.pipeline.smoothing import sampled_at
 from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import (
-    DirectoryStore,
     Executor,
     ExecutorName,
-    FileStore,
     ItemTally,
-    MemoryStore,
     Part,
     SamplingOptions,
     SamplingPlan,
     SamplingProgress,
-    Store,
     default_progress,
-    open_store,
     sample,
 )
 
@@ -246,7 +240,7 @@ def run_certification(
     if method is not None:
         settings = method.adjust(settings)
     options = SamplingOptions() if options is None else options
-    kept_configuration = _plain(configuration)
+    kept_configuration = plain_configuration(configuration)
     if scores is None and settings.needs_scores:
         scores = ScoreCounting.for_bound(settings.score_bound)
     if scores is not None:
@@ -264,11 +258,8 @@ def run_certification(
             require_certifiable(plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous)
     plan = with_goals(plan, layouts, noise, settings)
     sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
-    with ExitStack() as stack:
-        kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
-        tallied = kept if store is None else stack.enter_context(open_store(store))
-        if isinstance(kept, FileStore) and isinstance(tallied, FileStore):
-            kept.require_belongs_to(tallied)
+    with run_stores(out, store) as stores:
+        kept, tallied = stores
         told = default_progress() if progress is None else progress
         images = [item.image for item in items]
         drawn = method and method.draw(model, images, layouts, noise, plan, tallied, settings, options, told)
@@ -288,8 +279,7 @@ def run_certification(
                 )
             drawn = [Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]
         chunks = list(tallied.finished().values())
-        if kept is not tallied and isinstance(tallied, FileStore) and tallied.configuration is not None:
-            kept.begin(tallied.configuration)
+        stores.join()
         sampled = [
             SampledItem(
                 item.name,
@@ -303,8 +293,9 @@ def run_certification(
             for item, made, of_item in zip(items, layouts, drawn, strict=True)
         ]
         numbers = number_layouts(layouts)
+        configured = tallied.configuration
         if out is None:
-            del kept, tallied  # what is in memory is of no further use
+            del kept, tallied, stores  # what is in memory is of no further use
         else:
             save_items(sampled, numbers, kept)
         record = RunRecord(
@@ -331,10 +322,11 @@ def run_certification(
             configuration=kept_configuration,
             sequence=sequence,
             further=tuple(drawn[0].further),
+            sampled=sampled_at(out),
         )
         if out is not None:
             save_record(record, out)
-        result = assemble(sampled, noise, record, settings, method, told)
+        result = assemble(sampled, noise, record, settings, method, told, configured)
         if out is not None:
             save_result(result, out)
     return result
@@ -347,14 +339,6 @@ def _number(field: str, value: object) -> float:
         return float(value)  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(field, f"got {value!r}", "Pass numbers") from None
-
-
-def _plain(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The configuration as JSON will give it back."""
-    try:
-        return json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError("configuration", f"it is not plain JSON ({error})", "Pass JSON values") from None
 
 
 def _output_votes(

@@ -3,24 +3,141 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import xarray as xr
 
-from localsmooth.disk import write_atomically
+from localsmooth.disk import expanded, write_atomically
+from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline.record import FINISHED
 from localsmooth.results import save, set_aside
-from localsmooth.sampling import DirectoryStore, OtherRunError, RunConfiguration, Store
+from localsmooth.sampling import (
+    DirectoryStore,
+    FileStore,
+    MemoryStore,
+    OtherRunError,
+    RunConfiguration,
+    Store,
+    StoreError,
+    open_store,
+)
+from localsmooth.sampling.address import is_address
 
-__all__ = ["naming_keys", "save_result"]
+__all__ = ["RunStores", "naming_keys", "open_tallies", "plain_configuration", "run_stores", "save_result"]
 
 _NAME = "configuration.json"
+_STORE = "store.json"
 _LARGEST_FILE = 1 << 26
 # What is proven may differ between runs on the same tallies.
 _AFTERWARDS = ("name", "certificate")
+
+
+def plain_configuration(configuration: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The configuration as JSON will give it back.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not plain JSON.
+    """
+    try:
+        return json.loads(json.dumps(dict(configuration or {}), allow_nan=False))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidInputError("configuration", f"it is not plain JSON ({error})", "Pass JSON values") from None
+
+
+class RunStores(NamedTuple):
+    """Where a run keeps what it can be certified again from, and where its chunks; often the same."""
+
+    kept: Store
+    tallied: Store
+
+    def join(self) -> None:
+        """Let a directory belong to the run whose chunks are kept elsewhere."""
+        if self.kept is not self.tallied and isinstance(self.tallied, FileStore) and self.tallied.configuration:
+            self.kept.begin(self.tallied.configuration)
+
+
+@contextmanager
+def run_stores(out: Path | None, address: str | None) -> Generator[RunStores]:
+    """Open the stores of a run; its directory remembers where its chunks are kept, for calls that do not say so.
+
+    Parameters
+    ----------
+    out
+        The run directory; None keeps everything in memory.
+    address
+        Another place for chunks; by default the one that the directory remembers, or else the directory.
+
+    Raises
+    ------
+    StoreError
+        If one of them cannot be used, they hold different runs, or the place that is remembered must be named.
+    """
+    with ExitStack() as stack:
+        kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
+        if out is not None and address is None:
+            address = _remembered(out)
+        if address is None:
+            if out is not None and (out / FINISHED).exists() and not kept.finished():
+                raise StoreError(
+                    f"{out} holds a finished run, but none of its chunks: they are kept elsewhere. Name the place "
+                    "(--store), or use another run directory to draw them again"
+                )
+            yield RunStores(kept, kept)
+            return
+        tallied = stack.enter_context(open_store(address))
+        if isinstance(kept, FileStore):
+            if not kept.untouched:
+                kept.require_belongs_to(tallied)
+            if out is not None:
+                _remember(out, address, tallied)
+        yield RunStores(kept, tallied)
+
+
+def open_tallies(folder: Path, kept: DirectoryStore) -> FileStore:
+    """Open the chunks of a finished run for reading, wherever they are kept.
+
+    Raises
+    ------
+    StoreError
+        If they cannot be read, are of another run, or it is not remembered how they are reached.
+    """
+    address = _remembered(folder)
+    if address is None:
+        return kept
+    tallied = open_store(address, read_only=True)
+    kept.require_belongs_to(tallied)
+    return tallied
+
+
+def _remember(out: Path, address: str, tallied: FileStore) -> None:
+    known = expanded(address).resolve() if not is_address(address) else address
+    # Names and passwords in an address are nobody else's: then only the place is remembered, and must be named.
+    secret = is_address(address) and "@" in urlsplit(address).netloc
+    content = {"store": None if secret else str(known), "place": re.sub(r"(?<=://)[^/]*@", "", tallied.files.place)}
+    write_atomically(out / _STORE, json.dumps(content, indent=1).encode())
+
+
+def _remembered(out: Path) -> str | None:
+    path = out / _STORE
+    if not path.exists():
+        return None
+    content = _read(path)
+    address, place = content.get("store"), content.get("place")
+    if isinstance(address, str):
+        return address
+    if isinstance(place, str):
+        raise StoreError(
+            f"the chunks of {out} are kept at {place}, under an address that is not stored. Name it again (--store)"
+        )
+    raise StoreError(f"{path} is damaged, and says where the chunks are kept. Name the place again (--store)")
 
 
 @contextmanager
@@ -43,7 +160,7 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
         yield
         return
     path = store.path / _NAME
-    if store.configuration is None:
+    if store.configuration is None or store.untouched:
         write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
     try:
         yield

@@ -95,7 +95,9 @@ def recertify_with(
     if settings.needs_scores:
         require_normalised_scores(store)
     record = replace(record, method=_shown_name(record, method) if name is None else name)
-    return assemble(load_items(record, store), noise_from_configuration(record.noise), record, settings, method)
+    noise = noise_from_configuration(record.noise)
+    items = load_items(record, store)
+    return assemble(items, noise, record, settings, method, configuration=store.configuration)
 
 
 def _shown_name(record: RunRecord, method: ItemMethod | None) -> str:

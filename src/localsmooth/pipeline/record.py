@@ -19,11 +19,12 @@ from localsmooth.errors import LocalsmoothError
 from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.scores import ScoreCounting
-from localsmooth.results import RunInfo, Saving
+from localsmooth.results import RunInfo, Saving, Smoothing
 from localsmooth.sampling import DirectoryStore, Store
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
 
 __all__ = [
+    "FINISHED",
     "ONE_BASIS",
     "RunRecord",
     "RunRecordError",
@@ -42,7 +43,8 @@ ONE_BASIS = (
 )
 """What a result says where certificates from votes and from scores were made of the same samples."""
 
-_NAME = "certification.json"
+FINISHED = "certification.json"
+"""File of a run directory that is written when all samples are drawn."""
 _VERSION = 1
 _LARGEST_FILE = 1 << 26
 
@@ -80,7 +82,7 @@ class RunRecord:
     input_bounds
         Declared bounds of clean inputs.
     seconds
-        Time spent sampling, over all interruptions.
+        Time spent sampling, added up over all workers and interruptions.
     batch_size, device, precision
         How the model was run; the largest batch size used.
     versions
@@ -94,6 +96,8 @@ class RunRecord:
         is then the largest number possible); None otherwise.
     further
         Names of what a method drew for each item beside the tallies.
+    sampled
+        When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
     version
         Version of this format.
     """
@@ -121,6 +125,7 @@ class RunRecord:
     configuration: dict[str, Any]
     sequence: VoteConfidenceSequence | None = None
     further: tuple[str, ...] = ()
+    sampled: str = ""
     version: int = _VERSION
 
     def run_info(
@@ -135,6 +140,7 @@ class RunRecord:
         proven: bool,
         saving: Saving | None = None,
         promise: str = "",
+        smoothing: Smoothing | None = None,
     ) -> RunInfo:
         """What a result says of this run, with what was proven from it; see `RunInfo`."""
         return RunInfo(
@@ -159,6 +165,7 @@ class RunRecord:
             proven=proven,
             saving=saving,
             promise=promise,
+            smoothing=smoothing,
         )
 
 
@@ -166,7 +173,7 @@ def save_record(record: RunRecord, folder: Path) -> None:
     """Write the record with a checksum, whole or not at all."""
     content = asdict(record)
     text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
-    write_atomically(folder / _NAME, text.encode())
+    write_atomically(folder / FINISHED, text.encode())
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -181,10 +188,10 @@ def load_record(folder: Path) -> RunRecord:
     RunRecordError
         If sampling has not finished there, or the file is damaged or of another version.
     """
-    path = folder / _NAME
+    path = folder / FINISHED
     if not path.is_file():
         raise RunRecordError(
-            f"{folder} holds no finished run: there is no {_NAME}. Run the same certification into this directory "
+            f"{folder} holds no finished run: there is no {FINISHED}. Run the same certification into this directory "
             "again; it goes on where it stopped"
         )
     if path.stat().st_size > _LARGEST_FILE:
@@ -220,8 +227,8 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     plan, noise = content.get("plan", {}), content.get("noise")
     if (plan.get("n_candidate"), plan.get("n_bound")) != (record.n_candidate, record.n_bound) or noise != record.noise:
         raise RunRecordError(
-            f"{store.path}: {_NAME} does not belong to these tallies. Run the same certification into this directory "
-            "again: the tallies are kept, the record is written anew"
+            f"{store.path}: {FINISHED} does not belong to these tallies. Run the same certification into this "
+            "directory again: the tallies are kept, the record is written anew"
         )
 
 

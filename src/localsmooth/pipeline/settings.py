@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound
@@ -13,9 +15,24 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 
-__all__ = ["CertificationSettings"]
+__all__ = ["CertificationSettings", "equally_spaced", "short_decimal"]
 
 _SMALLEST_ALPHA = 1e-60
+_LAST_BITS = 4  # a grid rounds its step, each multiple of it, and the sum with its start
+
+
+def short_decimal(value: float) -> float:
+    """Return the decimal of at most 12 digits that lies a few units in the last place away, or else the value.
+
+    A grid's 0.30000000000000004 is meant to be 0.3, and is looked up as that.
+    """
+    nearest = float(f"{value:.12g}")
+    return nearest if abs(nearest - value) <= _LAST_BITS * math.ulp(value) else value
+
+
+def equally_spaced(start: float, stop: float, count: int) -> list[float]:
+    """Return equally spaced budgets, as short decimals where they are meant to be."""
+    return [short_decimal(float(value)) for value in np.linspace(start, stop, count)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +44,8 @@ class CertificationSettings:
     alpha
         Probability with which the certificate of one item may fail.
     budgets
-        Perturbation sizes ε, in the units of the input; sorted, duplicates dropped.
+        Perturbation sizes ε, in the units of the input; sorted, duplicates dropped, and those that a grid such as
+        `numpy.linspace` missed by its last bits taken as the short decimals that they stand for.
     certificates
         Base certificates; votes and scores share α, and each output relies on one of the two.
     bounds
@@ -65,7 +83,7 @@ class CertificationSettings:
             raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
         if not self.certificates:
             raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
-        object.__setattr__(self, "budgets", tuple(sorted({float(b) for b in self.budgets})))
+        object.__setattr__(self, "budgets", tuple(sorted({short_decimal(float(b)) for b in self.budgets})))
 
     @property
     def needs_scores(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,9 +22,16 @@ from localsmooth.report.charts import Chart, charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.pictures import png, scale_picture
-from localsmooth.report.promise import foundations, promise, tiles
-from localsmooth.report.summary import headline_budget
-from localsmooth.report.tables import Table, certificate_table, configuration_text, prediction_table, run_table
+from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, foundations, promise, tiles
+from localsmooth.report.summary import headline_budget, headline_rule
+from localsmooth.report.tables import (
+    Table,
+    certificate_table,
+    configuration_text,
+    prediction_table,
+    run_table,
+    smoothing_table,
+)
 from localsmooth.results import ADDITION, DELETION, has_joint, kind_curve, run_info, validate
 
 __all__ = ["render_report", "write_report"]
@@ -100,6 +108,7 @@ def render_report(
         data["graphs"] = {graph.key: graph.data for graph in graphs}
         data["shareColors"], data["classNames"] = share_colors(), list(run.class_names)
     first = next(iter(results.values()))
+    headline = headline_budget(*results.values())
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -114,10 +123,13 @@ def render_report(
         promises=promises,
         foundations=foundations(runs),
         tiles=tiles(results),
+        headline_rule=headline_rule(*results.values()),
+        smoothing=smoothing_table(results),
+        bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},
         charts=diagrams,
         cards=shown,
         graphs=graphs,
-        graph_start=_start(graphs, headline_budget(first)),
+        graph_start=_start(graphs, headline),
         share_colors=share_colors(),
         items=first.sizes["item"],
         classes=list(zip(run.class_names, class_colors(len(run.class_names)), strict=True)),
@@ -125,7 +137,7 @@ def render_report(
         largest_radius=largest_radius(results),
         scale=png(scale_picture()),
         budgets=list(run.budgets),
-        start=list(run.budgets).index(headline_budget(first)),
+        start=min(int(np.searchsorted(run.budgets, headline)), len(run.budgets) - 1),
         targets=first["target"].values.tolist(),
         bounds=list(reversed(run.bound_names)),
         predictions=prediction_table(results),

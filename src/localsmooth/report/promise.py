@@ -11,7 +11,21 @@ from localsmooth.report.summary import best_curve, has_target, headline_budget, 
 from localsmooth.report.tables import percent
 from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
 
-__all__ = ["Tile", "assumptions", "foundations", "promise", "tiles"]
+__all__ = ["BOUND_WORDS", "OWN_BOUND", "Tile", "assumptions", "foundations", "promise", "tiles"]
+
+
+BOUND_WORDS = {
+    "naive": "counts the outputs that are robust each on its own, as if every output had an adversary to itself",
+    "lp": "lets all outputs share one perturbation: a linear program over how its budget is spent, in which outputs "
+    "may fall in part (Schuchardt et al. 2023)",
+    "envelope": "shares one perturbation as lp does, over the convex envelope of how many outputs of a group fall: "
+    "never weaker than lp, from the same samples",
+    "exact": "searches for the worst way to spend the budget (branch and bound): the best that these base certificates "
+    "can prove, up to its time limit",
+}
+"""What each collective bound counts, to follow its name."""
+
+OWN_BOUND = "belongs to its method, see what the promise rests on"
 
 
 @dataclass(frozen=True)
@@ -79,9 +93,9 @@ def foundations(runs: Mapping[str, RunInfo]) -> dict[tuple[str, ...], list[str]]
 
 
 def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
-    """The headline number of each method, at a budget where the first method still certifies half of the outputs."""
+    """The headline number of each method, at one budget for all; see `headline_budget`."""
     first = next(iter(results.values()))
-    budget = headline_budget(first)
+    budget = headline_budget(*results.values())
     target = RATIO if has_target(first, RATIO) else ACCURACY
     kept = "keep their prediction" if target == RATIO else "keep their correct prediction"
     made: list[Tile] = []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -20,11 +21,14 @@ from localsmooth.metrics import (
 from localsmooth.results import NO_LABEL, RATIO, run_info
 
 __all__ = [
+    "TAIL_NOTE",
+    "acr_text",
     "average_radius",
     "best_curve",
     "curve",
     "has_target",
     "headline_budget",
+    "headline_rule",
     "method_label",
     "prediction_numbers",
     "table_budgets",
@@ -67,15 +71,57 @@ def value_at(
     return float(values[place]) if place < len(budgets) else None
 
 
-def headline_budget(dataset: xr.Dataset) -> float:
-    """Largest budget at which half of the outputs are certified; where there is none, the smallest positive budget."""
-    budgets = dataset["budget"].values
-    if has_target(dataset, RATIO):
-        enough = np.flatnonzero((best_curve(dataset, RATIO) >= 0.5) & (budgets > 0))
-        if enough.size:
-            return float(budgets[enough[-1]])
+def acr_text(radius: AverageRadius, digits: int) -> str:
+    """The area under what is proven up to the largest budget, rounded down; "≥" where outputs are certified there, too.
+
+    The lower sum without what is left at the largest budget would rank curves wrongly: a stronger bound leaves more.
+    """
+    scale = 10**digits
+    total = math.floor((radius.value + radius.tail) * scale + 1e-9) / scale
+    return ("≥ " if radius.tail > 0 else "") + f"{total:.{digits}f}"
+
+
+TAIL_NOTE = (
+    "≥: some outputs are still certified at the largest budget, beyond which nothing was computed; larger budgets "
+    "would show more."
+)
+
+
+def headline_budget(*datasets: xr.Dataset) -> float:
+    """Largest budget at which one of the results has half of its outputs certified, whatever their order.
+
+    Where there is none, the smallest positive budget. Results that are not proven count only among themselves.
+    """
+    reached = _reached(datasets)
+    if reached:
+        return max(reached)
+    budgets = np.unique(np.concatenate([dataset["budget"].values for dataset in datasets]))
     positive = budgets[budgets > 0]
     return float(positive[0] if positive.size else budgets[0])
+
+
+def _reached(datasets: Sequence[xr.Dataset]) -> list[float]:
+    proven = [dataset for dataset in datasets if run_info(dataset).proven] or datasets
+    return [budget for dataset in proven for budget in _half(dataset)]
+
+
+def _half(dataset: xr.Dataset) -> list[float]:
+    """Positive budgets at which half of the outputs are certified."""
+    if not has_target(dataset, RATIO):
+        return []
+    budgets = dataset["budget"].values
+    return budgets[(best_curve(dataset, RATIO) >= 0.5) & (budgets > 0)].tolist()
+
+
+def headline_rule(*datasets: xr.Dataset) -> str:
+    """How `headline_budget` was chosen, in words."""
+    budget = headline_budget(*datasets)
+    if _reached(datasets):
+        who = "at least half of the outputs are certified"
+        if len(datasets) > 1:
+            who = "one of the methods certifies at least half of the outputs"
+        return f"ε = {budget:.4g} is the largest computed budget at which {who}."
+    return f"At no positive budget are half of the outputs certified: ε = {budget:.4g} is the smallest one."
 
 
 def table_budgets(results: Mapping[str, xr.Dataset], count: int = 6) -> list[float]:

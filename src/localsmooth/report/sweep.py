@@ -12,8 +12,9 @@ from localsmooth.metrics import Domination, OperatingPoint, dominations
 from localsmooth.report.pareto import pareto_figure
 from localsmooth.report.sections import PageSection, render_sections
 from localsmooth.report.tables import Table, percent
+from localsmooth.results import Smoothing
 
-__all__ = ["Sides", "SweepPage", "domination_table", "points_table", "render_sweep", "verdict"]
+__all__ = ["Sides", "SweepPage", "domination_table", "points_table", "render_sweep", "smoothings_table", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class SweepPage:
         Method, setting and message of every point that is missing.
     notes
         What the numbers rest on.
+    smoothings
+        Method and setting of every point that says which smoothed classifier it is about.
     """
 
     title: str
@@ -79,6 +82,7 @@ class SweepPage:
     sides: Sequence[Sides]
     problems: Sequence[tuple[str, str, str]] = ()
     notes: Sequence[str] = field(default_factory=tuple)
+    smoothings: Sequence[tuple[str, str, Smoothing]] = ()
 
     def figure(self, methods: Mapping[str, Sequence[OperatingPoint]] | None = None) -> Figure:
         """Fronts of some methods, all by default, with one panel per bound."""
@@ -146,6 +150,14 @@ def points_table(methods: Mapping[str, Sequence[OperatingPoint]], bounds: Sequen
     return Table(headings, rows, text_columns=2, note=note)
 
 
+def smoothings_table(smoothings: Sequence[tuple[str, str, Smoothing]]) -> Table:
+    """Which smoothed classifier each point is about."""
+    said = [(method, label, smoothing.facts()) for method, label, smoothing in smoothings]
+    names = list(said[0][2])
+    rows = [[method, label, *(facts[name] for name in names)] for method, label, facts in said]
+    return Table(["Method", "Setting", *names], rows, text_columns=2 + len(names))
+
+
 def render_sweep(page: SweepPage) -> str:
     """Make one HTML page that works offline."""
     sections: list[PageSection] = []
@@ -163,4 +175,6 @@ def render_sweep(page: SweepPage) -> str:
                 text = verdict(sides, page.bounds) + "."
                 sections.append(PageSection(sides.title, sides.note, figure, text, tables))
     sections.append(PageSection("All points", tables=[points_table(page.methods, page.bounds, page.quality)]))
+    if page.smoothings:
+        sections.append(PageSection("Which smoothed classifiers", tables=[smoothings_table(page.smoothings)]))
     return render_sections(page.title, page.notes, sections)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,8 @@ import xarray as xr
 
 from localsmooth.report.charts import TITLES
 from localsmooth.report.summary import (
+    TAIL_NOTE,
+    acr_text,
     average_radius,
     curve,
     has_target,
@@ -21,7 +22,7 @@ from localsmooth.report.summary import (
 )
 from localsmooth.results import RunInfo, run_info
 
-__all__ = ["Table", "certificate_table", "configuration_text", "prediction_table", "run_table"]
+__all__ = ["Table", "certificate_table", "configuration_text", "prediction_table", "run_table", "smoothing_table"]
 
 MISSING = "–"
 
@@ -39,10 +40,6 @@ class Table:
 def percent(share: float | None) -> str:
     """A share as text with one decimal, never rounded up."""
     return MISSING if share is None else f"{int(share * 1000 + 1e-9) / 10:.1f} %"
-
-
-def _floor(value: float) -> str:
-    return f"{math.floor(value * 10_000) / 10_000:.4f}"
 
 
 def prediction_table(results: Mapping[str, xr.Dataset]) -> Table:
@@ -73,17 +70,17 @@ def certificate_table(results: Mapping[str, xr.Dataset]) -> Table:
             for bound in dataset["bound"].values.tolist():
                 radius = average_radius(dataset, target, bound)
                 tails = tails or radius.tail > 0
-                acr = _floor(radius.value) + (f" + {_floor(radius.tail)}" if radius.tail > 0 else "")
+                acr = acr_text(radius, 4)
                 values = curve(dataset, target, bound)
                 shares = [percent(value_at(dataset["budget"].values, values, budget)) for budget in budgets]
                 rows.append([method_label(method, dataset), title, bound, acr, *shares])
     run = run_info(next(iter(results.values())))
     note = (
-        f"ACR: average certifiable radius in the {run.norm} norm, in {run.units}, as the lower Riemann sum over the "
-        f"budgets. Shares are means over items. All numbers are rounded down."
+        f"ACR: average certifiable radius in the {run.norm} norm, in {run.units}, as the lower sum over the "
+        f"budgets, up to the largest one. Shares are means over items. All numbers are rounded down."
     )
     if tails:
-        note += " The second summand is what the outputs add that are still certified at the largest budget."
+        note += f" {TAIL_NOTE}"
     return Table(headings, rows, text_columns=3, note=note)
 
 
@@ -96,7 +93,7 @@ def run_table(results: Mapping[str, xr.Dataset]) -> Table:
         "N₂ (bound)": lambda run, dataset: f"{run.n_bound:,}".replace(",", "\u202f"),
         "Norm": lambda run, dataset: run.norm,
         "Units": lambda run, dataset: run.units,
-        "Wall time": lambda run, dataset: f"{run.seconds:,.1f} s".replace(",", "\u202f"),
+        "Time of all samples": lambda run, dataset: f"{run.seconds:,.1f} s".replace(",", "\u202f"),
         "Batch size": lambda run, dataset: f"{run.batch_size}",
         "Device": lambda run, dataset: run.device,
         "Precision": lambda run, dataset: run.precision,
@@ -104,7 +101,18 @@ def run_table(results: Mapping[str, xr.Dataset]) -> Table:
     }  # fmt: skip
     runs = [(run_info(dataset), dataset) for dataset in results.values()]
     rows = [[name, *(fact(run, dataset) for run, dataset in runs)] for name, fact in facts.items()]
-    return Table(["", *results], rows, text_columns=1 + len(runs))
+    note = "The time of all samples is added up over workers and interruptions: it is not the time that passed."
+    return Table(["", *results], rows, text_columns=1 + len(runs), note=note)
+
+
+def smoothing_table(results: Mapping[str, xr.Dataset]) -> Table | None:
+    """Which smoothed classifier each result is about; None where no result says so."""
+    facts = {method: {} if (s := run_info(d).smoothing) is None else s.facts() for method, d in results.items()}
+    names = list(dict.fromkeys(name for said in facts.values() for name in said))
+    if not names:
+        return None
+    rows = [[name, *(said.get(name, "not recorded") for said in facts.values())] for name in names]
+    return Table(["", *results], rows, text_columns=1 + len(facts))
 
 
 def configuration_text(run: RunInfo) -> str:

@@ -18,6 +18,7 @@ from xarray.backends import H5NetCDFStore
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
+from localsmooth.results.run import ATTRIBUTES
 from localsmooth.results.validate import validate
 
 __all__ = ["load", "save", "set_aside"]
@@ -122,9 +123,10 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
             if name in dataset.coords:
                 names = np.array([str(value) for value in dataset[name].values.tolist()], dtype=np.str_)
                 dataset = dataset.assign_coords({name: (name, names)})
-        validate(dataset)
-        if dataset.attrs.get("checksum") != _checksum(dataset):
-            raise InvalidInputError("checksum", "does not fit the contents", "The file is damaged; certify again")
+        for array in dataset.variables.values():
+            if array.attrs.get("_FillValue", 0.0) != array.attrs.get("_FillValue", 0.0):
+                del array.attrs["_FillValue"]  # NaN for NaN: what xarray's own writer adds
+        _require_whole(validate(dataset))
         return dataset
     except InvalidInputError as error:
         raise InvalidInputError(field, f"{error.field}: {error.problem}", error.remedy) from error
@@ -132,6 +134,24 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
         raise InvalidInputError(
             field, f"cannot be read ({type(error).__name__}: {error})", "Pass a file written by `save`"
         ) from error
+
+
+def _require_whole(dataset: xr.Dataset) -> None:
+    """Compare the checksum; a file that xarray wrote from a result has none, and may hold nothing that is not known."""
+    if "checksum" not in dataset.attrs:
+        unknown = sorted(set(map(str, dataset.attrs)) - ATTRIBUTES)
+        if unknown:
+            raise InvalidInputError(
+                ", ".join(unknown),
+                "is no attribute of a result, and there is no checksum",
+                "The file is damaged, or was changed: write it with localsmooth.results.save",
+            )
+    elif dataset.attrs["checksum"] != _checksum(dataset):
+        raise InvalidInputError(
+            "checksum",
+            "does not fit the contents",
+            "The file is damaged; certify again. If you changed the result, write it with localsmooth.results.save",
+        )
 
 
 def _inspect(opened: h5py.File, max_bytes: int) -> None:

@@ -12,8 +12,9 @@ import xarray as xr
 from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.results.smoothing import Smoothing
 
-__all__ = ["RunInfo", "Saving", "attributes", "run_info"]
+__all__ = ["ATTRIBUTES", "RunInfo", "Saving", "attributes", "run_info"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class RunInfo:
     configuration
         The whole configuration, as plain JSON values.
     seconds
-        Wall time of the run.
+        Time spent drawing samples, added up over all workers and interruptions.
     batch_size, device, precision
         How the model was evaluated.
     versions
@@ -97,6 +98,9 @@ class RunInfo:
         Samples saved by stopping early; None where all were drawn.
     promise
         What holds with probability 1 − α, as a clause, where it is not that of certified counts; else empty.
+    smoothing
+        Which smoothed classifier this is about, at which inputs, and from which samples; None where that was not
+        recorded.
 
     Raises
     ------
@@ -125,6 +129,7 @@ class RunInfo:
     proven: bool = True
     saving: Saving | None = None
     promise: str = ""
+    smoothing: Smoothing | None = None
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -142,7 +147,7 @@ class RunInfo:
             if getattr(self, name) < 1:
                 raise InvalidInputError(name, f"is {getattr(self, name)}", "Pass a number >= 1")
         if not 0 <= self.seconds < math.inf:
-            raise InvalidInputError("seconds", f"is {self.seconds}", "Pass the run's wall time")
+            raise InvalidInputError("seconds", f"is {self.seconds}", "Pass the time spent sampling")
         if not self.class_names:
             raise InvalidInputError("class_names", "is empty", "Name every class")
         if not self.bound_names or len(set(self.bound_names)) != len(self.bound_names):
@@ -168,8 +173,20 @@ _PLAIN = (
     "device",
     "precision",
 )
-_JSON = ("class_names", "versions", "input_bounds", "assumptions", "configuration", "proven", "saving", "promise")
-_LATER = {"saving": "null", "promise": '""'}
+_JSON = (
+    "class_names",
+    "versions",
+    "input_bounds",
+    "assumptions",
+    "configuration",
+    "proven",
+    "saving",
+    "promise",
+    "smoothing",
+)
+ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
+"""Attributes of a result, apart from the checksum of its file."""
+_LATER = {"saving": "null", "promise": '""', "smoothing": "null"}
 """What results from before these facts were recorded say about them."""
 
 

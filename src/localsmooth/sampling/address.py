@@ -114,6 +114,15 @@ class AddressFiles(Files):
                     self._system.rm_file(aside)
             raise self._failed(name, error) from error
 
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        if self._read_only:
+            raise StoreError(f"{self._place} was opened for reading, or closed")
+        try:
+            self._system.rm_file(f"{self._root}/{name}")
+        except Exception as error:
+            raise self._failed(name, error) from error
+
     def close(self) -> None:
         """Refuse to write from now on."""
         self._read_only = True

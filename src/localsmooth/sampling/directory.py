@@ -13,7 +13,10 @@ __all__ = ["DirectoryStore", "open_store"]
 
 # What an interrupted writer leaves behind; nothing else in the directory is ever deleted.
 _LEFTOVERS = (
-    *(f"{name}.*partial" for name in ("manifest.json", "certification.json", "configuration.json", "result.nc")),
+    *(
+        f"{name}.*partial"
+        for name in ("manifest.json", "certification.json", "configuration.json", "store.json", "result.nc")
+    ),
     "arrays/*.array.*partial",
     "chunks/item*/*.tally.*partial",
 )

@@ -37,6 +37,7 @@ _MANIFEST = "manifest.json"
 _FORMAT = "localsmooth-tallies"
 _VERSION = 1
 _LARGEST_MANIFEST = 1 << 28
+_OF_ITEMS = ("item", "layout", "graph-")  # arrays of what was drawn; others are made before anything is
 _CHUNK_NAME = re.compile(r"chunks/item\d{6,}/group\d{5,}-stage\d-chunk\d{6,}\.tally")
 
 
@@ -77,8 +78,20 @@ class FileStore(Store):
         """The configuration that the place belongs to, None before the first run."""
         return self._configuration
 
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was drawn here yet, so that a run of any configuration may begin."""
+        drawn = any(name.startswith(_OF_ITEMS) for name in self.array_names())
+        return not drawn and not self.files.names("chunks")
+
     def begin(self, configuration: RunConfiguration) -> None:
-        """Start a run in an empty place, or go on with one."""
+        """Start a run in an empty place or where none has drawn anything, or go on with one."""
+        kept = self._configuration
+        if kept is not None and kept.sha256 != configuration.sha256 and self.untouched:
+            # A first attempt that failed, say with a model that could not be called, is not worth a directory.
+            for name in self.files.names("arrays"):
+                self.files.remove(name)
+            self._configuration = None
         if self._configuration is None:
             if self.files.names("chunks"):
                 raise StoreError(

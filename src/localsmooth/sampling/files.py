@@ -55,6 +55,16 @@ class Files(ABC):
         """
 
     @abstractmethod
+    def remove(self, name: str) -> None:
+        """Delete a file.
+
+        Raises
+        ------
+        StoreError
+            If that is not possible, or the place was opened for reading or is closed.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Let others write."""
 
@@ -136,6 +146,15 @@ class LocalFiles(Files):
                 f"{target} cannot be written ({problem}). Nothing that was finished is lost: free "
                 "some space, or restore access, and start the run again"
             ) from error
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        if self._lock is None:
+            raise StoreError(f"{self.path} was opened for reading, or closed")
+        try:
+            (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.where(name)} cannot be deleted ({error.strerror or error})") from error
 
     def remove_leftovers(self) -> None:
         """Delete what an interrupted writer left behind, and nothing else."""

@@ -110,6 +110,11 @@ def _wide(dtype: np.dtype) -> type[np.generic]:
 class Store(ABC):
     """Keeps every finished chunk exactly once, for one run."""
 
+    @property
+    @abstractmethod
+    def configuration(self) -> RunConfiguration | None:
+        """The configuration of the run that is kept, None before the first one."""
+
     @abstractmethod
     def begin(self, configuration: RunConfiguration) -> None:
         """Start a run, or go on with one.
@@ -172,6 +177,11 @@ class MemoryStore(Store):
         self._finished: dict[ChunkKey, FinishedChunk] = {}
         self._merged: dict[tuple[int, int, int], MergedCounts] = {}
         self._arrays: dict[str, np.ndarray] = {}
+
+    @property
+    def configuration(self) -> RunConfiguration | None:
+        """The configuration of the run, None before it begins."""
+        return self._configuration
 
     def begin(self, configuration: RunConfiguration) -> None:
         """Start a run, or go on with one."""

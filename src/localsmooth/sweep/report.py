@@ -60,6 +60,11 @@ def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepPage:
         sides=[_sides(comparison, methods) for comparison in sweep.section.comparison],
         problems=[(o.point.method, o.point.label, o.problem) for o in outcomes if o.numbers is None],
         notes=notes,
+        smoothings=[
+            (one.point.method, one.point.label, one.run.smoothing)
+            for one in finished
+            if one.run is not None and one.run.smoothing is not None
+        ],
     )
 
 
