@@ -14,7 +14,7 @@ from rich.progress import Progress
 from localsmooth.config import Configuration, ConfigurationError, load_configuration
 from localsmooth.config.build import build_calibration, build_layout, build_noise
 from localsmooth.config.build_model import build_model
-from localsmooth.config.schema import SparseFlipsSection
+from localsmooth.config.schema import LocalitySection, SparseFlipsSection
 from localsmooth.disk import make_folder, write_atomically
 from localsmooth.layout import Grid, Layout
 from localsmooth.locality import measure_joint, measure_locality, propose, write_levels
@@ -35,11 +35,7 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
     console = terminal()
     sys.path.insert(0, str(config.resolve().parent))
     configuration = load_configuration(config)
-    section = configuration.locality
-    if section is None:
-        raise ConfigurationError(
-            f"{config}:\nlocality: this section is missing. Write [locality], if need be without keys."
-        )
+    section = LocalitySection() if configuration.locality is None else configuration.locality
     if isinstance(configuration.noise, SparseFlipsSection):
         raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")
     items, model, noise = build_calibration(configuration), build_model(configuration), build_noise(configuration.noise)

@@ -337,4 +337,4 @@ class Configuration(Section):
     calibration: AnyData | None = None
     """Items for `localsmooth locality`; none of them may be among those that are certified."""
     locality: LocalitySection | None = None
-    """How `localsmooth locality` measures; not used otherwise."""
+    """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
