@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-long lint format clean
+.PHONY: demo test test-long test-shuffled lint format clean
 
 demo: $(VENV)/.core
 	$(BIN)/localsmooth demo --out runs/demo
@@ -14,6 +14,11 @@ test: $(VENV)/.dev lint
 
 test-long: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "long or not long" --timeout 3600
+
+# Files, and tests in them, in another order each time; SEED=… repeats one.
+SEED ?= $(shell date +%s)
+test-shuffled: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --shuffle $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -5,7 +5,8 @@
 Parts: *relaxed* naive, lp and envelope over a curve of 81 budgets, at Pascal and at Cityscapes scale; *exact* branch
 and bound on the three fields; *paper* the published linear program written in cvxpy, solved by Clarabel and HiGHS,
 beside ours; *scaling* time over the number of outputs and of groups.
-The last two count processor time, which other work on the machine disturbs less.
+The last two count processor time, which other work on the machine disturbs less. *paper* needs the extra *compare*:
+pip install -e '.[compare]'.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import os
 import resource
 import statistics
 import time
+from importlib.util import find_spec
 
 import numpy as np
 from vote_fields import CITYSCAPES, PASCAL
 
 from localsmooth.collective import Ball, Envelope, Exact, LinearProgram, Naive, Problem, solve
 
+PUBLISHED_NEEDS = ("cvxpy", "clarabel")
 KINDS = ("smooth", "saturated", "mixed")
 
 
@@ -179,6 +182,11 @@ def main() -> None:
     parser.add_argument("--solvers", nargs="+", choices=solvers, default=solvers, help="for the part 'paper'")
     parser.add_argument("--plot", help="write the scaling plot to this file")
     options = parser.parse_args()
+    if "paper" in options.parts and (missing := [name for name in PUBLISHED_NEEDS if find_spec(name) is None]):
+        parser.error(
+            f"the part 'paper' needs {' and '.join(missing)}: pip install -e '.[compare]', or leave it out "
+            "(--parts relaxed exact scaling)"
+        )
     print(f"{os.cpu_count()} cores, numpy {np.__version__}, load {os.getloadavg()[0]:.1f}")
     if "relaxed" in options.parts:
         relaxed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["InvalidInputError", "LocalsmoothError", "OutputError"]
+__all__ = ["InvalidInputError", "LocalsmoothError", "ModelFailedError", "OutputError"]
 
 
 class LocalsmoothError(Exception):
@@ -27,6 +27,10 @@ class InvalidInputError(LocalsmoothError, ValueError):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{field}: {problem}. {remedy}")
+
+
+class ModelFailedError(LocalsmoothError, RuntimeError):
+    """A model's runtime raised an error of its own while it predicted."""
 
 
 class OutputError(LocalsmoothError, OSError):

@@ -86,7 +86,8 @@ def check(seed, powers):
         assert answer.certified <= optimum <= answer.upper
     exact = answers[3]
     assert exact.status in (Status.EXACT, Status.TIED)
-    assert exact.certified == optimum or exact.status is Status.TIED
+    # Only spendings that are not whole numbers leave room between what is fed and what is proven to be fed.
+    assert exact.certified == optimum or (exact.status is Status.TIED and not case["integer"])
 
 
 @pytest.mark.parametrize("seed", range(32))

@@ -120,3 +120,19 @@ def test_bad_files(tmp_path):
     for name in ("bad.json", "bad.npz", "bad.txt", "word.json", "pickle.npz", "absent.json"):
         with pytest.raises(InvalidInputError):
             read_problems(tmp_path / name)
+
+
+def test_keys_that_are_not_known_are_refused_beside_those_that_are(tmp_path):
+    case = _plain(CASES[0])
+    path = tmp_path / "misspelt.json"
+    path.write_text(json.dumps({"wieghts" if name == "weights" else name: value for name, value in case.items()}))
+    result = _run(path)
+    assert result.exit_code != 0
+    with pytest.raises(InvalidInputError) as caught:
+        read_problems(path)
+    assert caught.value.field == "wieghts"  # and not: weights is missing
+    for known in ("weights", "eta", "group", "A", "c", "targets", "caps", "integer", "id", "expected", "comment"):
+        assert known in caught.value.remedy
+    np.savez(tmp_path / "more.npz", weights=case["weights"], budget=3, threat=2)
+    with pytest.raises(InvalidInputError, match="budget, threat"):
+        read_problems(tmp_path / "more.npz")

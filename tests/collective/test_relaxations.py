@@ -131,7 +131,7 @@ def _check_order(case):
 
 
 def test_paper_relaxation_against_its_own_formulation():
-    cvxpy = pytest.importorskip("cvxpy")
+    cvxpy = pytest.importorskip("cvxpy", reason="needs cvxpy (pip install localsmooth[compare])")
     r = np.random.default_rng(5)
     weights, group = r.uniform(0.2, 3, (4, 5)), r.integers(0, 4, 60)
     eta, budget = r.gamma(2.0, 1.0, 60), 0.8

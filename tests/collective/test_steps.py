@@ -49,3 +49,24 @@ def test_counts_by_definition():
         assert steps.count(feed) == np.count_nonzero(eta > feed)
         assert steps.at(np.array([feed]))[0] == np.count_nonzero(eta > feed)
     assert len(step_function(np.zeros(3))) == 1
+
+
+@pytest.mark.parametrize("number", [1, 2, 40, 20_000])
+@pytest.mark.parametrize("seed", range(3))
+def test_bulges_are_where_the_function_is_farthest_above_its_edge(number, seed):
+    r = np.random.default_rng(seed)
+    steps = step_function(np.round(np.abs(r.normal(3, 1.5, number)), 3) + 0.001)
+    for feed in r.uniform(0, float(steps.thresholds[-1]) * 1.1, 30):
+        start = int(r.integers(0, len(steps)))
+        stop = int(r.integers(start + 1, len(steps) + 1))
+        left, right = steps.edge(start, stop, float(feed))
+        at, bulge = steps.bulge(start, stop, float(feed))
+        if left == right:
+            assert (at, bulge) == (0, 0.0)
+            continue
+        # F is farthest above a falling line just before it falls.
+        ends, before = steps.thresholds[left + 1 : right + 1], steps.counts[left:right]
+        chord = np.interp(ends, steps.thresholds[[left, right]], steps.counts[[left, right]])
+        assert left < at <= right
+        assert bulge == pytest.approx(np.max(before - chord))
+        assert before[at - left - 1] - chord[at - left - 1] == pytest.approx(bulge)

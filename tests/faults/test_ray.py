@@ -23,7 +23,7 @@ from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
 from tests.sampling.test_stopping import assert_equal, assert_holds_what_counts
 from tests.seeding import seeded
 
-ray: Any = pytest.importorskip("ray")
+ray: Any = pytest.importorskip("ray", reason="needs Ray (pip install localsmooth[distributed])")
 QUIET = {"log_to_driver": False, "logging_level": "ERROR"}
 
 

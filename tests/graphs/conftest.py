@@ -1,10 +1,37 @@
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from localsmooth.graphs import AttributedGraph, digit_graph, graph_from_arrays
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
+    with _metis_or_skip():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    with _metis_or_skip():
+        return (yield)
+
+
+@contextmanager
+def _metis_or_skip() -> Generator[None]:
+    """Tests that get to METIS need it."""
+    try:
+        yield
+    except ImportError as error:
+        if "pymetis" not in str(error) or find_spec("pymetis") is not None:
+            raise
+        pytest.skip(str(error))
 
 
 def _data_folder() -> Path:

@@ -45,22 +45,24 @@ def setting(digits):
 PLAN = SamplingPlan(20, 50, seed=3, chunk_size=16)
 
 
-def _same(left, right) -> bool:
-    return all(
-        np.array_equal(a, b)
-        for a, b in [
-            (left.candidate, right.candidate),
-            (left.votes, right.votes),
-            *((left.further[key], right.further[key]) for key in left.further),
-        ]
+def _same(left, right, rounding: float = 0.0) -> bool:
+    """Whether labels are the same, and scores but for a share of them that fell on another grid point."""
+    return (
+        np.array_equal(left.candidate, right.candidate)
+        and np.array_equal(left.votes, right.votes)
+        and all(
+            np.abs(left.further[key] - right.further[key]).sum() <= rounding * np.abs(left.further[key]).sum()
+            for key in left.further
+        )
     )
 
 
 def test_tallies_do_not_depend_on_batches(setting):
     tallies = [sample_nodes(*setting, PLAN, options=SamplingOptions(batch_size=size)) for size in (1, 7, 16)]
-    assert _same(tallies[0], tallies[1])
-    assert _same(tallies[0], tallies[2])
-    assert not _same(tallies[0], sample_nodes(*setting, SamplingPlan(20, 50, seed=4, chunk_size=16)))
+    # Larger batches add in another order: a score at the edge of two grid points may go to either.
+    assert _same(tallies[0], tallies[1], rounding=1e-3)
+    assert _same(tallies[0], tallies[2], rounding=1e-3)
+    assert not _same(tallies[0], sample_nodes(*setting, SamplingPlan(20, 50, seed=4, chunk_size=16)), 1e-3)
 
 
 def test_every_sample_is_counted_once(setting):

@@ -12,8 +12,8 @@ import torch
 
 from localsmooth.models import OutputKind, check_model
 
-pytest.importorskip("skimage")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("skimage", reason="needs localsmooth[examples]")
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs localsmooth[onnx]")
 SPEC = importlib.util.find_spec("rapidocr_onnxruntime")
 pytestmark = pytest.mark.skipif(SPEC is None, reason="rapidocr-onnxruntime is not installed")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from scipy.stats import beta, norm
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.collective import Naive
+from localsmooth.collective.progress import Reporter
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout, Layout, isotropic_layout, masked, windowed
 from localsmooth.models import CallableModel, OutputKind
@@ -30,6 +34,7 @@ from tests.chance import CHECK, assert_binomial
 
 from .models import mean_model, threshold_model
 
+solve_module = importlib.import_module("localsmooth.collective.solve")
 ALPHA = 0.05
 SHAPE = (4, 6)
 OPTIONS = SamplingOptions(batch_size=64)
@@ -143,6 +148,43 @@ def test_recertify_equals_certifying_with_the_same_samples(tmp_path: Path) -> No
     )
     for name in ("certified", "lower", "attack", "eta", "radius", "prediction", "lower_probability"):
         np.testing.assert_array_equal(changed[name].values, direct[name].values)
+
+
+@pytest.mark.parametrize("bounds", [["naive"], "naive", Naive, (Naive(),)])
+def test_bounds_may_be_given_by_name_class_or_instance(bounds: object) -> None:
+    model, images = threshold_model(np.linspace(-0.5, 0.5, 24).reshape(SHAPE)), [np.zeros((1, *SHAPE), np.float32)]
+    layout = GridLayout((2, 3), 0.2, 0.4)
+    made, expected = (run(model, images, layout, bounds=given) for given in (bounds, {"naive": Naive()}))
+    assert made["bound"].values.tolist() == ["naive"]
+    np.testing.assert_array_equal(made["certified"].values, expected["certified"].values)
+
+
+def test_a_bound_that_is_not_known_is_refused_before_anything_is_sampled() -> None:
+    asked: list[int] = []
+    model = CallableModel(
+        lambda batch: asked.append(len(batch)), name="never", bounds=None, classes=2, output=OutputKind.LABELS
+    )
+    for wrong in (["best"], "best", {"lp": "best"}):
+        with pytest.raises(InvalidInputError, match="'envelope'") as caught:
+            run(model, [np.zeros((1, *SHAPE), np.float32)], GridLayout((2, 3), 0.2, 0.4), bounds=wrong)
+        assert caught.value.field == "bounds"
+    assert not asked
+
+
+def test_exact_solving_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Told(NoProgress):
+        lines: ClassVar[list[str]] = []
+
+        def message(self, text: str) -> None:
+            self.lines.append(text)
+
+    monkeypatch.setattr(solve_module, "Reporter", partial(Reporter, every=0.0))
+    model = threshold_model(np.linspace(-0.5, 0.5, 24).reshape(SHAPE))
+    layout = GridLayout((2, 3), 0.2, 0.4)
+    run(model, [np.zeros((1, *SHAPE), np.float32)], layout, bounds=["exact"], progress=Told())
+    told = [line for line in Told.lines if "exact, budget" in line]
+    assert told
+    assert "certified so far, best attack leaves" in told[0]
 
 
 def test_interrupted_run_goes_on_and_another_configuration_is_refused(tmp_path: Path) -> None:

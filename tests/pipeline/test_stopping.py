@@ -169,13 +169,13 @@ class Luck(StoppingRule):
         return {"rule": "luck"}
 
 
-LEVEL, COINS = 0.1, 300
+LEVEL, COINS = 0.1, 3000
 
 
-def misses(rule: StoppingRule, sequence: VoteConfidenceSequence) -> int:
+def misses(rule: StoppingRule, sequence: VoteConfidenceSequence, coins: int = COINS) -> int:
     """Outputs whose probability is 1/2 and whose bound says more, each stopped by the rule."""
     chunk, chunks = 50, 20
-    votes = np.random.default_rng(5).binomial(chunk, 0.5, size=(COINS, chunks)).cumsum(axis=1)
+    votes = np.random.default_rng(5).binomial(chunk, 0.5, size=(coins, chunks)).cumsum(axis=1)
 
     @functools.cache
     def decided(count: int, n: int) -> bool:
@@ -183,7 +183,7 @@ def misses(rule: StoppingRule, sequence: VoteConfidenceSequence) -> int:
 
     stops = [next((t for t in range(chunks - 1) if decided(int(own[t]), chunk * (t + 1))), chunks - 1) for own in votes]
     assert len(set(stops)) > 3, "the outputs should stop at different times"
-    counted = votes[np.arange(COINS), stops]
+    counted = votes[np.arange(coins), stops]
     return int((sequence.lower(counted, chunk * (1 + np.array(stops)), LEVEL) > 0.5).sum())
 
 
@@ -205,7 +205,7 @@ def test_clopper_pearson_with_the_same_stopping_is_caught() -> None:
     wrong = RepeatedClopperPearson()
     for rule in (decided_rule(wrong), Luck(wrong, LEVEL, 0.5)):
         with pytest.raises(AssertionError, match="misses"):
-            assert_level_kept(misses(rule, wrong), COINS, LEVEL)
+            assert_level_kept(misses(rule, wrong, 300), 300, LEVEL)
 
 
 # --- certified again, and refused -------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import pytest
 import torch
 from rich.console import Console
 
+from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, OutputKind
 from localsmooth.sampling import BatchSize, RichProgress, calibrate
-from localsmooth.sampling.memory import is_out_of_memory
 from tests.sampling.exact import ExactModel, assert_same, run
 
 

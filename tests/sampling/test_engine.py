@@ -272,7 +272,7 @@ def test_outputs_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     model = CallableModel(
         lambda batch: np.zeros((len(batch), *shape), dtype=np.float32), name="zeros", bounds=None, classes=4
     )
-    with pytest.raises(InvalidInputError, match="model"):
+    with pytest.raises(InvalidInputError, match=r"model|classes"):
         run(model)
 
 
@@ -304,6 +304,7 @@ def test_memory_depends_on_the_batch_and_not_on_the_number_of_samples(chunk_size
     def peak(n: int) -> int:
         sizes: list[int] = []
         gc.collect()
+        gc.freeze()  # what is there already needs no looking through at every batch
         before = live_bytes()
         model = ExactModel(watch=lambda batch: sizes.append(live_bytes() - before))
         run(
@@ -312,9 +313,10 @@ def test_memory_depends_on_the_batch_and_not_on_the_number_of_samples(chunk_size
             batch_size=5,
             layout=isotropic_layout(1.0, *[(8, 12)] * 2),
         )
+        gc.unfreeze()
         return max(sizes)
 
-    assert peak(25) == peak(250)
+    assert peak(25) == peak(250) > 0
 
 
 @pytest.mark.parametrize(

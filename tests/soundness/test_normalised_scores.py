@@ -12,9 +12,8 @@ import torch
 from localsmooth.certificates import BernoulliScores
 from localsmooth.collective import Naive
 from localsmooth.graphs import (
-    AttributeProblem,
+    AttributeSubject,
     EdgeIndexClassifier,
-    GraphChunkWorker,
     graph_from_arrays,
     isotropic_node_layout,
     node_counters,
@@ -25,14 +24,16 @@ from localsmooth.noise import Bernoulli
 from localsmooth.pipeline import certify, recertify
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.sampling import (
+    BatchSize,
     Chunk,
+    ChunkWorker,
     CountingScope,
+    Job,
     NoProgress,
     Predictions,
     SamplingOptions,
     SamplingPlan,
     Stage,
-    Task,
 )
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins, ScorePowers
@@ -153,8 +154,8 @@ def test_graphs() -> None:
     graph = graph_from_arrays(np.zeros((50, 50), int), np.ones((50, 2), int), np.zeros(50, int))
     layout = isotropic_node_layout(50, addition=0.1, deletion=0.1)
     counters = type(node_counters())((LabelsAndScores(1024),), node_counters().bound)
-    problem = AttributeProblem(EdgeIndexClassifier(_CoarseScores().eval(), 3), graph, layout, counters)
-    record = GraphChunkWorker(problem, 0)(Task(Chunk(0, 0, Stage.CANDIDATE.value, 0, 1), {}))
+    subject = AttributeSubject(EdgeIndexClassifier(_CoarseScores().eval(), 3), graph, layout, 0, counters)
+    record = ChunkWorker(subject, BatchSize(8))(Job(Chunk(0, 0, Stage.CANDIDATE.value, 0, 1)))
     sums = next(array for name, array in record.counts.items() if name.endswith("score_sums")).sum(axis=1)
     assert (sums <= 1024).all()
     assert (sums >= 1024 - 3).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ set = { "graph.clusters" = 1, "noise.addition" = [0.1, 0.1] }
 """
 
 
+@pytest.mark.skipif(find_spec("pymetis") is None, reason="needs METIS (pip install localsmooth[graph])")
 def test_a_sweep_on_a_graph_compares_accuracies(tmp_path: Path) -> None:
     sweep = expand(tomllib.loads(SWEEP))
     run_sweep(sweep, tmp_path, certify_quietly, Here())

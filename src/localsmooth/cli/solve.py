@@ -16,6 +16,7 @@ from localsmooth.collective import (
     LinearProgram,
     Milp,
     Naive,
+    Progress,
     answer_record,
     read_problems,
 )
@@ -50,7 +51,10 @@ def solve(
     """Certify how many predictions survive one adversary, from per-prediction certificates."""
     content = read_problems(problem)
     method = _bound(bound, gap, time_limit)
-    curves = [tuple(solve_problem(each, method, verify)) for each in content.problems]
+    curves = [
+        tuple(solve_problem(each, method, verify, lambda step, place=place: _tell(place, step)))
+        for place, each in enumerate(content.problems)
+    ]
     if as_json:
         records = [
             [answer_record(answer) for answer in answers] if several else answer_record(answers[0])
@@ -61,6 +65,10 @@ def solve(
     for position, answers in enumerate(curves):
         for index, answer in enumerate(answers):
             typer.echo(_line(position if content.listed else None, index if len(answers) > 1 else None, answer))
+
+
+def _tell(position: int, step: Progress) -> None:
+    typer.echo(f"problem {position}, {step}", err=True)
 
 
 def _line(position: int | None, index: int | None, answer: Answer) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Float
 
+from localsmooth.collective.dual import Cell
 from localsmooth.collective.problem import Problem
 from localsmooth.collective.region import TINY, UNIT
 from localsmooth.collective.setting import Setting
 
-__all__ = ["allowed", "estimates", "fit", "simple_attacks", "standing", "survivors"]
+__all__ = ["allowed", "alone", "estimates", "fit", "simple_attacks", "standing", "survivors"]
 
 
 _LARGE = 1e300
@@ -91,6 +92,17 @@ def survivors(problem: Problem, spending: Float[np.ndarray, "columns"]) -> int:
                 reached += 1
         total += float(steps.counts[reached - 1])
     return int(total)
+
+
+def alone(problem: Problem, index: int, cell: Cell) -> float | None:
+    """Return the number of targets that survive the only spending of a cell, in exact arithmetic.
+
+    Infinity where the threat forbids that spending, so that the cell is empty; None where a cell may hold several.
+    """
+    spending = cell.lower[: problem.columns]
+    if not bool(np.all(spending == cell.upper[: problem.columns])):
+        return None
+    return float(survivors(problem, spending)) if allowed(problem, index, spending) else math.inf
 
 
 def simple_attacks(setting: Setting) -> list[Float[np.ndarray, "columns"]]:

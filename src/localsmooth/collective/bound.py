@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,9 @@ class Outcome:
 
 class Worker(ABC):
     """A bound at work on one problem; it keeps what one budget teaches for the next."""
+
+    tell: Callable[[float, int], None] | None = None
+    """Told, again and again, what is proven and how many targets the best attack leaves."""
 
     @abstractmethod
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:

@@ -55,6 +55,7 @@ class _ExactWorker(Worker):
         # The search starts from what the envelope proves, so that no time limit leaves it with less.
         relaxed, points = self._envelope.candidates(setting)
         search = Search(setting, self._gap, deadline, self._last, relaxed, points)
+        search.tell = self.tell
         search.run()
         self._last = [search.attack]
         if search.settled:

@@ -69,6 +69,7 @@ class _MilpWorker(Worker):
         known = [] if claim.spending is None else [claim.spending, polished(setting, claim.spending)]
         goal = _goal(claim)
         search = Search(setting, 0.0, deadline, known, relaxed, points, goal)
+        search.tell = self.tell
         search.run()
         return Outcome(
             search.lower,

@@ -102,12 +102,16 @@ def problem_from(entry: Any) -> Problem:
     """
     if not isinstance(entry, Mapping):
         raise InvalidInputError("problem", f"is a {type(entry).__name__}", "give an object with named fields")
+    unknown = sorted(str(name) for name in set(entry) - {*_REQUIRED, *_OPTIONAL, *_IGNORED})
+    if unknown:
+        raise InvalidInputError(
+            ", ".join(unknown),
+            "not known as fields of a problem" if len(unknown) > 1 else "is not a field of a problem",
+            f"known: {', '.join(_REQUIRED + _OPTIONAL)}; {', '.join(_IGNORED)} are allowed and not used",
+        )
     for name in _REQUIRED:
         if name not in entry:
             raise InvalidInputError(name, "is missing", f"give {', '.join(_REQUIRED)}")
-    unknown = sorted(set(entry) - {*_REQUIRED, *_OPTIONAL, *_IGNORED})
-    if unknown:
-        raise InvalidInputError(unknown[0], "is not a field of a problem", f"known: {', '.join(_REQUIRED + _OPTIONAL)}")
     threat = Rows(entry["A"], entry["c"])
     caps = entry.get("caps")
     if caps is not None:

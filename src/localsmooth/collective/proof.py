@@ -8,12 +8,10 @@ import numpy as np
 from jaxtyping import Float
 
 from localsmooth.collective.dual import Cell, DualPoint
+from localsmooth.collective.region import LARGEST_SPLIT
 from localsmooth.collective.tighten import Ceiling
 
 __all__ = ["LARGEST_SPLIT", "Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "Tighten", "children"]
-
-LARGEST_SPLIT = 2**53 - 1
-"""Below it, a whole number and its successor both are floating-point numbers."""
 
 
 @dataclass(frozen=True, eq=False)

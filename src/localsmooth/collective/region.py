@@ -14,7 +14,19 @@ from localsmooth.collective.knapsack import knapsack_supports
 from localsmooth.collective.linear_program import LinearModel
 from localsmooth.collective.threat import Constraints
 
-__all__ = ["Region", "Supports", "implied_uppers", "region_at", "support_value", "supports", "underflows"]
+__all__ = [
+    "LARGEST_SPLIT",
+    "Region",
+    "Supports",
+    "implied_uppers",
+    "region_at",
+    "support_value",
+    "supports",
+    "underflows",
+]
+
+LARGEST_SPLIT = 2**53 - 1
+"""Below it, a whole number and its successor both are floating-point numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +94,18 @@ def region_at(constraints: Constraints, index: int, enough: Float[np.ndarray, "c
         Which budget.
     enough
         What breaks all that each column can break. It bounds columns for which a limit on the number of attacked groups
-        counts, where no row gives anything back for spending more: the tighter the bound, the more the limit tells.
+        counts, where no row gives anything back for spending more: the tighter the bound, the more the limit tells. It
+        bounds whole spendings that nothing else bounds as well, so that they can be enumerated.
     """
     keep = np.isfinite(constraints.budgets[index])
     rows, limits = constraints.rows[keep], constraints.budgets[index][keep]
     *_, upper = implied_uppers(rows, limits, constraints.caps, constraints.integer)
-    if enough is not None and constraints.limits:
-        labelled = np.any([labels >= 0 for _, labels in constraints.limits], axis=0)
+    if enough is not None:
         needed = np.where(constraints.integer, np.ceil(enough), enough)
-        upper = np.where(labelled & np.all(rows >= 0, axis=0), np.minimum(upper, needed), upper)
+        used = constraints.integer & np.isinf(upper) & (needed < LARGEST_SPLIT)
+        for _, labels in constraints.limits:
+            used |= labels >= 0
+        upper = np.where(used & np.all(rows >= 0, axis=0), np.minimum(upper, needed), upper)
     integer, real = constraints.integer, len(upper)
     for most, labels in constraints.limits:
         names = [name for name in np.unique(labels) if name >= 0 and np.any(upper[:real][labels == name] > 0)]

@@ -3,6 +3,9 @@
 Every node is a cell of the adversary's set. Its relaxation is the convex envelope over the cell; its bound is what the
 relaxation's dual numbers prove. Splitting at the relaxed attack closes the gap between a group's step function and its
 envelope there; every split also lowers what all other inequalities can still be fed, which shortens their intervals.
+
+Dual numbers are worth what rounding leaves of them: they cannot tell a feed from a threshold one unit in the last place
+above it. Where spendings are whole numbers, splitting ends in cells of a single spending, and that is counted exactly.
 """
 
 from __future__ import annotations
@@ -10,13 +13,14 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from localsmooth.collective.adversary import Adversary
-from localsmooth.collective.attack import estimates, fit, survivors
+from localsmooth.collective.attack import alone, estimates, fit, survivors
 from localsmooth.collective.dual import Cell, DualPoint, evaluate
 from localsmooth.collective.minorant import EnvelopeLines
 from localsmooth.collective.problem import Pieces
@@ -90,6 +94,7 @@ class Search:
         self.upper = survivors(setting.problem, self.attack)
         self.prices = np.zeros(len(setting.region.limits))
         self._known, self._relaxed, self._points = known, relaxed, points
+        self.tell: Callable[[float, int], None] | None = None
 
     @property
     def lower(self) -> float:
@@ -115,6 +120,8 @@ class Search:
         while self._queue and not self.settled:
             if self._deadline is not None and time.perf_counter() > self._deadline:
                 return
+            if self.tell is not None:
+                self.tell(self.lower, self.upper)
             self._split(heapq.heappop(self._queue)[2])
 
     def proof(self) -> Node:
@@ -151,9 +158,8 @@ class Search:
 
     def _keep(self, node: _Open) -> None:
         """Queue a node, or close it where its bound is good enough."""
-        if self._good(node.bound) or not node.relaxed.feasible:
+        if self._good(node.bound):
             self._closed = min(self._closed, node.bound)
-            self.stuck |= not self._good(node.bound)
         else:
             heapq.heappush(self._queue, (node.bound, node.slot, node))
 
@@ -184,10 +190,15 @@ class Search:
     def _child(self, parent: _Open, slot: int, cell: Cell) -> None:
         if bool(np.any(cell.stop <= cell.start)) or bool(np.any(cell.lower > cell.upper)):
             return
+        left = alone(self._setting.problem, self._setting.index, cell)
+        if left is not None:
+            self._closed = min(self._closed, left)
+            self._try(cell.lower[: self._setting.region.real])
+            return
         pieces = self._setting.pieces.within(cell.stop)
         # Only where the envelope was far off does a shorter interval help.
         gaps = self._gaps(parent)[pieces.owner]
-        chosen = np.flatnonzero(gaps > 0.1 * max(float(gaps.sum()), 1e-9))
+        chosen = np.flatnonzero(gaps > 0.2 * max(float(gaps.sum()), 1e-9))
         ceilings, witnesses = self._tightener.tighten(pieces, cell, chosen, parent.witnesses)
         if ceilings:
             inner = len(self._slots)
@@ -209,7 +220,8 @@ class Search:
         setting = self._setting
         slack = 0.3 * max(0.0, min(self.upper - self._gap, self._goal) - bound) / max(1, pieces.groups)
         # From the parent's basis the solver ends at other, weaker dual numbers, and the search needs more nodes.
-        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, guess=known.feeds, slack=slack)
+        guess = known.feeds if known.feasible else None
+        relaxed = self._relaxation.solve(pieces, cell, self._minorant, known.lines, guess=guess, slack=slack)
         point = relaxed.point if relaxed.feasible else self._ray(pieces, cell, relaxed.point)
         proven = evaluate(pieces, setting.region, cell, point)
         if proven > bound:
@@ -255,42 +267,48 @@ class Search:
         return np.maximum(0.0, node.pieces.standing(node.relaxed.feeds) - node.relaxed.counts)
 
     def _branch(self, node: _Open) -> SplitFeed | SplitSpending | None:
+        return self._split_feed(node) or self._split_spending(node)
+
+    def _split_feed(self, node: _Open) -> SplitFeed | None:
+        """Split what one inequality is fed; None where no count is off, as long as there are spendings to split."""
         cell, pieces, feeds = node.cell, node.pieces, node.relaxed.feeds
-        nowhere = Leaf(())
-        gaps = self._gaps(node)
-        fractional = self._fractional(node)
+        if not node.relaxed.feasible:
+            return None
+        gaps, whole = self._gaps(node), bool(np.any(self._free(cell)))
         splittable = cell.stop - cell.start > 1
-        for owner in np.argsort(-gaps, kind="stable"):
-            own = np.flatnonzero((pieces.owner == owner) & splittable)
-            if len(own) == 0 or (gaps[owner] < 0.25 and fractional is not None):
+        best, chosen = -1.0, None
+        for owner in np.unique(pieces.owner[splittable]).tolist():
+            gap = float(gaps[owner])
+            if gap < 0.25 and whole:
                 continue
+            own = np.flatnonzero((pieces.owner == owner) & splittable)
             drops = [
                 pieces.steps[p].counts[a] - pieces.steps[p].counts[z - 1]
                 for p, a, z in zip(own, cell.start[own], cell.stop[own], strict=True)
             ]
             piece = int(own[int(np.argmax(drops))])
-            steps, feed = pieces.steps[piece], float(feeds[piece])
-            at = steps.reached(feed)
-            at = min(max(at, int(cell.start[piece]) + 1), int(cell.stop[piece]) - 1)
-            ends = steps.thresholds
-            if at - 1 > cell.start[piece] and feed - ends[at - 1] < ends[at] - feed:
-                at -= 1
-            return SplitFeed(piece, at, nowhere, nowhere)
-        if fractional is not None:
-            at = math.floor(float(node.relaxed.spending[fractional]) + 1e-9)
-            at = min(max(at, math.ceil(cell.lower[fractional])), math.floor(cell.upper[fractional]) - 1)
-            return SplitSpending(fractional, at, nowhere, nowhere) if abs(at) < LARGEST_SPLIT else None
-        return None
+            steps, start, stop = pieces.steps[piece], int(cell.start[piece]), int(cell.stop[piece])
+            # Where the function rises farthest above its envelope, a split raises both of the new ones most.
+            at, bulge = steps.bulge(start, stop, float(feeds[piece]))
+            score = gap + bulge if gap > 1e-6 else 0.0
+            if score > best:
+                at = at or steps.reached(float(feeds[piece]))
+                best, chosen = score, SplitFeed(piece, min(max(at, start + 1), stop - 1), Leaf(()), Leaf(()))
+        return chosen
 
-    def _fractional(self, node: _Open) -> int | None:
-        """Return the integer column whose spending is farthest from a whole number, if any is off."""
-        cell, spending = node.cell, node.relaxed.spending
-        free = self._setting.region.integer & (cell.upper - cell.lower >= 1) & np.isfinite(cell.upper)
-        off = np.where(free, np.abs(spending - np.round(spending)), 0.0)
+    def _split_spending(self, node: _Open) -> SplitSpending | None:
+        """Split the integer column whose spending is farthest from a whole number, or else the widest."""
+        cell, spending, free = node.cell, node.relaxed.spending, self._free(node.cell)
         if not bool(np.any(free)):
             return None
-        column = int(np.argmax(off))
-        if off[column] > 1e-7:
-            return column
-        # Every spending is whole: split only where no inequality is left to split.
-        return None if bool(np.any(cell.stop - cell.start > 1)) else int(np.flatnonzero(free)[0])
+        off = np.where(free, np.abs(spending - np.round(spending)), 0.0)
+        column = int(np.argmax(off if off.max() > 1e-7 else np.where(free, cell.upper - cell.lower, 0.0)))
+        at = math.floor(float(spending[column]) + 1e-9)
+        if not node.relaxed.feasible:
+            at = math.floor((cell.lower[column] + cell.upper[column]) / 2)
+        at = min(max(at, math.ceil(cell.lower[column])), math.floor(cell.upper[column]) - 1)
+        return SplitSpending(column, at, Leaf(()), Leaf(())) if abs(at) < LARGEST_SPLIT else None
+
+    def _free(self, cell: Cell) -> Bool[np.ndarray, "columns"]:
+        """Return the integer columns that may still be split."""
+        return self._setting.region.integer & (cell.upper - cell.lower >= 1) & np.isfinite(cell.upper)

@@ -5,26 +5,28 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from localsmooth.collective.answer import Answer, Curve, Status
 from localsmooth.collective.attack import estimates, fit, simple_attacks, survivors
-from localsmooth.collective.bound import Bound, Outcome, Worker
+from localsmooth.collective.bound import Outcome, Worker
 from localsmooth.collective.dual import DualPoint, evaluate
 from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.names import AnyBound, as_bound
 from localsmooth.collective.problem import Problem
+from localsmooth.collective.progress import Reporter, Tell
 from localsmooth.collective.proof import Leaf, Proof
 from localsmooth.collective.setting import Setting, setting_at
 from localsmooth.collective.verify import CertificateError
 from localsmooth.collective.verify import verify as check
-from localsmooth.errors import InvalidInputError
 
 __all__ = ["solve"]
 
 
-def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) -> Curve:
+def solve(problem: Problem, bound: AnyBound | None = None, verify: bool = False, progress: Tell | None = None) -> Curve:
     """Certify how many targets survive every attack, for each budget of the threat.
 
     Parameters
@@ -32,9 +34,12 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     problem
         Certificates and threat.
     bound
-        How hard to try: `Naive`, `LinearProgram`, `Envelope` (the default), `Exact` or `Milp`.
+        How hard to try: `Naive`, `LinearProgram`, `Envelope` (the default), `Exact` or `Milp`, or its name.
     verify
         Prove every answer again in exact rational arithmetic; the proven value is in ``Answer.verified``.
+
+    progress
+        Called every few seconds with a `Progress`: the budget at work, what is proven and the gap; ``print`` will do.
 
     Returns
     -------
@@ -48,14 +53,12 @@ def solve(problem: Problem, bound: Bound | None = None, verify: bool = False) ->
     CertificateError
         If exact arithmetic does not confirm an answer, or a bound and an attack contradict each other.
     """
-    bound = Envelope() if bound is None else bound
-    if not isinstance(bound, Bound):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInputError("bound", f"is {bound!r}", "give a Bound such as Envelope() or Exact()")
+    bound = Envelope() if bound is None else as_bound(bound)
     budgets = problem.constraints.budgets
     deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
     # What leaves the floating-point range bounds nothing: infinities and NaN are turned against the certificate.
     with np.errstate(over="ignore", invalid="ignore"):
-        drafts = _drafts(problem, bound.worker(problem), deadline)
+        drafts = _drafts(problem, bound.worker(problem), deadline, progress)
         _share(drafts, budgets)
         answers = [_finish(problem, index, draft) for index, draft in enumerate(drafts)]
         if verify:
@@ -81,11 +84,12 @@ class _Draft:
         return max(0, math.ceil(self.lower))
 
 
-def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_Draft]:
+def _drafts(problem: Problem, worker: Worker, deadline: float | None, progress: Tell | None) -> list[_Draft]:
     """Solve every budget, the most generous first: its lines hold for the smaller ones."""
     budgets = problem.constraints.budgets
     order = sorted(range(len(budgets)), key=lambda index: tuple(np.sort(budgets[index])[::-1]), reverse=True)
     found: dict[int, _Draft] = {}
+    reporter = None if progress is None else Reporter(progress, len(order), len(problem.targets))
     settings = {index: setting_at(problem, index) for index in order}
     lost: list[int] = []
     for index in reversed(order):
@@ -108,6 +112,8 @@ def _drafts(problem: Problem, worker: Worker, deadline: float | None) -> list[_D
         remaining = len([other for other in order[position:] if other not in found])
         # Each budget gets an equal share of the time that is left.
         slot = None if deadline is None else start + max(0.0, deadline - start) / max(1, remaining)
+        if reporter is not None:
+            worker.tell = partial(reporter.report, len(found) + 1)
         outcome = worker.solve(settings[index], slot)
         attacks = [*outcome.attacks, *_promising(settings[index], simple_attacks(settings[index]))]
         found[index] = _draft(settings[index], outcome, attacks, start)

@@ -123,6 +123,22 @@ class Steps:
                 right = middle
         return left, right
 
+    def bulge(self, start: int, stop: int, feed: float) -> tuple[int, float]:
+        """Find where F rises farthest above the edge of its lower hull over ``feed``.
+
+        Returns
+        -------
+        tuple
+            The left end before which it does, and by how much; (0, 0.0) where no edge lies over ``feed``.
+        """
+        left, right = self.edge(start, stop, feed)
+        if left == right:
+            return 0, 0.0
+        s, f = self.thresholds[left : right + 1], self.counts[left : right + 1]
+        above = f[:-1] - f[0] + (f[0] - f[-1]) * ((s[1:] - s[0]) / (s[-1] - s[0]))
+        index = int(above.argmax())
+        return left + 1 + index, float(above[index])
+
 
 def step_function(eta: Float[np.ndarray, "targets"]) -> Steps:
     """Count the targets that each feed leaves standing.

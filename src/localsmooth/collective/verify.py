@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from localsmooth.collective.answer import Answer, Status
-from localsmooth.collective.attack import allowed, survivors
+from localsmooth.collective.attack import allowed, alone, survivors
 from localsmooth.collective.dual import Cell, evaluate_exactly, root_cell
 from localsmooth.collective.problem import Pieces, Problem
 from localsmooth.collective.proof import LARGEST_SPLIT, Leaf, Node, Proof, SplitFeed, Tighten, children
@@ -72,7 +72,7 @@ def prove(problem: Problem, proof: Proof) -> Fraction:
         _check_box(problem, region, proof.index)
         _check_ceilings(problem, region, proof)
         pieces = problem.pieces_under(proof.ceilings)
-        return _prove_tree(pieces, region, root_cell(pieces, region, proof.ceilings), proof.root)
+        return _prove_tree(problem, proof, pieces, region)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Numbers and shapes that no proof of this problem has.
         raise CertificateError(f"the proof is malformed ({error})") from error
@@ -152,16 +152,19 @@ def _check_ceilings(problem: Problem, region: Region, proof: Proof) -> None:
             raise CertificateError("an inequality's ceiling is not proven")
 
 
-def _prove_tree(pieces: Pieces, region: Region, root: Cell, tree: Node) -> Fraction:
+def _prove_tree(problem: Problem, proof: Proof, pieces: Pieces, region: Region) -> Fraction:
     """Return the least of what the leaves show; a tree may be deep, so it is walked without recursion."""
     least: Fraction | None = None
-    waiting: list[tuple[Cell, Node]] = [(root, tree)]
+    waiting: list[tuple[Cell, Node]] = [(root_cell(pieces, region, proof.ceilings), proof.root)]
     while waiting:
         cell, node = waiting.pop()
         if bool(np.any(cell.stop <= cell.start)) or bool(np.any(cell.lower > cell.upper)):
             continue  # an empty cell holds no attack
         if isinstance(node, Leaf):
-            value = _prove_leaf(pieces.within(cell.stop), region, cell, node)
+            left = alone(problem, proof.index, cell)
+            if left == math.inf:
+                continue  # the threat forbids the only spending of this cell
+            value = _prove_leaf(pieces.within(cell.stop), region, cell, node) if left is None else Fraction(left)
             least = value if least is None else min(least, value)
         elif isinstance(node, Tighten):
             for ceiling in node.ceilings:

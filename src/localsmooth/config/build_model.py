@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
+from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.known import SegmentationModelSection
 from localsmooth.config.schema import (
@@ -24,11 +24,12 @@ from localsmooth.config.schema import (
     TorchModelSection,
 )
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
+from localsmooth.models.exported import evaluated
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.scenes import CLASS_NAMES, load_unet
 from localsmooth.seeds import torch_seeded
 
-__all__ = ["build_model", "build_module", "import_attribute", "load_weights"]
+__all__ = ["build_model", "build_module", "import_attribute"]
 
 _PRECISIONS = {"float32": None, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _OUTPUTS = {"logits": OutputKind.LOGITS, "probabilities": OutputKind.PROBABILITIES, "labels": OutputKind.LABELS}
@@ -56,24 +57,6 @@ def import_attribute(key: str, reference: str) -> Callable[..., Any]:
     return found
 
 
-def load_weights(module: nn.Module, path: Path) -> None:
-    """Load weights into a module, without unpickling anything else.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file does not hold weights of this module.
-    """
-    try:
-        if path.suffix == ".safetensors":
-            state = load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        module.load_state_dict(state)
-    except Exception as error:
-        raise ConfigurationError(f"model.checkpoint: {path} does not hold weights of this module: {error}") from error
-
-
 @torch_seeded(0)  # weights that the user's code draws are the same every time
 def build_module(factory: str, checkpoint: Path | None) -> nn.Module:
     """Make a module by a function of the user's own, in evaluation mode.
@@ -97,17 +80,21 @@ def build_module(factory: str, checkpoint: Path | None) -> nn.Module:
         raise ConfigurationError(f"model.factory: {factory} returned {type(module).__name__}, no torch module.")
     if checkpoint is not None:
         load_weights(module, checkpoint)
-    return module.eval()
+    return evaluated(module)
 
 
 def _normalise(
-    section: TorchModelSection | OnnxModelSection | SegmentationModelSection,
+    section: TorchModelSection | OnnxModelSection | CallableModelSection | SegmentationModelSection,
 ) -> tuple[list[float], list[float]] | None:
     if section.mean is None and section.std is None:
         return None
     if section.mean is None or section.std is None or len(section.mean) != len(section.std):
         raise ConfigurationError("model.mean, model.std: give both, with one number per channel.")
     return section.mean, section.std
+
+
+def _upsample(section: TorchModelSection | OnnxModelSection | CallableModelSection) -> bool | tuple[int, ...] | None:
+    return tuple(section.upsample) if isinstance(section.upsample, list) else section.upsample
 
 
 def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model:
@@ -119,6 +106,7 @@ def _torch_model(section: TorchModelSection, sampling: SamplingSection) -> Model
         normalise=_normalise(section),
         pad_multiple=section.pad_multiple,
         threshold=section.threshold,
+        upsample=_upsample(section),
         device=section.device,
         precision=_PRECISIONS[sampling.precision],
         compile=sampling.compile,
@@ -175,6 +163,8 @@ def build_model(configuration: Configuration) -> Model:
             normalise=_normalise(section),
             pad_multiple=section.pad_multiple,
             threshold=section.threshold,
+            upsample=_upsample(section),
+            output_name=section.output_name,
         )
     return _callable_model(section)
 
@@ -187,6 +177,10 @@ def _callable_model(section: CallableModelSection) -> Model:
         bounds=section.bounds,
         classes=section.classes,
         output=_OUTPUTS[section.output],
+        normalise=_normalise(section),
+        pad_multiple=section.pad_multiple,
+        threshold=section.threshold,
+        upsample=_upsample(section),
     )
 
 

@@ -32,6 +32,7 @@ __all__ = [
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
+UpsampleKey = bool | list[Annotated[int, Field(ge=1)]] | None
 
 
 class ModelSection(Section):
@@ -68,6 +69,9 @@ class TorchModelSection(ModelSection):
     """Standard deviation per channel, divided by inside the model."""
     pad_multiple: int | None = Field(default=None, ge=1)
     """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    upsample: UpsampleKey = None
+    """True: interpolate scores to the size of the input. A list of sizes: to these. By default what comes as `.logits`
+    of several spatial axes."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
 
@@ -88,6 +92,10 @@ class OnnxModelSection(ModelSection):
     """Standard deviation per channel, divided by inside the model."""
     pad_multiple: int | None = Field(default=None, ge=1)
     """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    upsample: UpsampleKey = None
+    """True: interpolate scores to the size of the input. A list of sizes: to these."""
+    output_name: str | None = None
+    """Which output to read; needed where the file has several."""
 
 
 class CallableModelSection(ModelSection):
@@ -98,6 +106,16 @@ class CallableModelSection(ModelSection):
     """`package.module:function`."""
     output: Literal["logits", "probabilities", "labels"] = "logits"
     """What the model returns."""
+    threshold: float | None = None
+    """For a one-channel output: an output is class 1 above this, in the units of that channel."""
+    mean: list[float] | None = None
+    """Mean per channel, subtracted before the function is called."""
+    std: list[Positive] | None = None
+    """Standard deviation per channel, divided by before the function is called."""
+    pad_multiple: int | None = Field(default=None, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    upsample: UpsampleKey = None
+    """True: interpolate scores to the size of the input. A list of sizes: to these."""
 
 
 class DigitScenesModelSection(Section):

@@ -55,11 +55,11 @@ def load_arrays(
         raise InvalidInputError(
             "images", f"shape {inputs.shape} has fewer than three axes", "Store items × channels × spatial axes"
         )
-    if not (np.issubdtype(inputs.dtype, np.floating) or np.issubdtype(inputs.dtype, np.integer)):
+    if inputs.dtype.kind not in "fiub":  # booleans are bits
         raise InvalidInputError("images", f"values have type {inputs.dtype}", "Store real numbers")
     if truth is not None and len(truth) != len(inputs):
         raise InvalidInputError("labels", f"{len(truth)} label maps for {len(inputs)} inputs", "Give one per input")
-    if truth is not None and not np.issubdtype(truth.dtype, np.integer):
+    if truth is not None and truth.dtype.kind not in "iub":
         raise InvalidInputError("labels", f"labels have type {truth.dtype}", "Store whole numbers")
     chosen = range(len(inputs)) if items is None else items
     for index in chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -118,9 +119,18 @@ class ItemSet:
             wrong = (item.label < 0) | (item.label >= classes)
             if self.ignore_label is not None:
                 wrong &= item.label != self.ignore_label
+            found = set(np.unique(item.label).tolist())
             if wrong.any():
                 raise InvalidInputError(
                     "labels",
                     f'item "{item.name}" has label {item.label[wrong].flat[0]}, outside 0 … {classes - 1}',
-                    "Correct the labels, or declare that number as ignore_label",
+                    "Divide the mask by 255: it seems to store class 1 as 255"
+                    if found <= {0, 255}
+                    else "Correct the labels, or declare that number as ignore_label",
+                )
+            if classes == 2 and self.ignore_label == 255 and found == {0, 255}:
+                warnings.warn(
+                    f'labels: item "{item.name}" has only 0 and the ignored 255. If 255 stands for class 1, divide the '
+                    "mask by 255",
+                    stacklevel=2,
                 )

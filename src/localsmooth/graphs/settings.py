@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import Bound, Naive
+from localsmooth.collective import Bound, Naive, as_bounds
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.certify import COLLECTIVE_BOUNDS
 from localsmooth.graphs.threat import AttackLimits
@@ -72,6 +72,7 @@ class GraphSettings:
             if budgets[0] < 0:
                 raise InvalidInputError(name, f"got {budgets[0]}", "Pass numbers of flips >= 0")
             object.__setattr__(self, name, tuple(budgets))
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
         for name in ("certificates", "bounds"):
             if not getattr(self, name):
                 raise InvalidInputError(name, "there is none", "Pass at least one")

@@ -11,7 +11,7 @@ from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
-from localsmooth.models.outputs import above_threshold, cropped, resized
+from localsmooth.models.outputs import above_threshold, cropped, require_classes_first, resized
 from localsmooth.models.preprocessing import Number, Preprocessing
 
 __all__ = ["Adapter", "Bounds", "Upsample"]
@@ -115,7 +115,16 @@ class Adapter(Model):
         spatial = tuple(batch.shape[2:])
         padded = self._preprocessing.padded_shape(spatial)
         scored = self._threshold is not None or self.output is not OutputKind.LABELS
-        if scored:
+        if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
+            require_classes_first(raw, padded, None if self._threshold is not None else self.classes)
+            if low and self._upsample is None and raw.ndim == 3:
+                raise InvalidInputError(
+                    "upsample",
+                    f"the module returns .logits of shape {tuple(raw.shape)}, and whether axis 1 or 2 holds the "
+                    "classes cannot be told",
+                    "Pass upsample=False where it is (batch, classes, outputs), or select=… to move the classes there: "
+                    "select=lambda made: made.logits.transpose(1, 2)",
+                )
             if isinstance(self._upsample, tuple):
                 raw = resized(raw, self._upsample)
             elif self._upsample or (self._upsample is None and low and raw.ndim > 2):

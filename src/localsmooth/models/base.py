@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 
 import torch
@@ -58,6 +59,10 @@ class Model(ABC):
     def replica(self) -> Model:
         """The same model for another thread: nothing that a call changes may be shared with it."""
         return self
+
+    def watching(self) -> AbstractContextManager[None]:
+        """A context of trial calls, in which a model may find out what of itself they change."""
+        return nullcontext()
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -12,6 +12,7 @@ from jaxtyping import Float, Num, Shaped
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.comparison import Difference, compare, exact, rounding
+from localsmooth.models.outputs import require_classes_first
 
 __all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model"]
 
@@ -229,7 +230,8 @@ def _default_samples(model: Model, clean: torch.Tensor, seed: int) -> torch.Tens
 
 def _call(model: Model, batch: torch.Tensor) -> torch.Tensor:
     given = batch.clone()
-    made = model(given)
+    with model.watching():
+        made = model(given)
     if not torch.equal(given, batch):
         raise InvalidInputError("model", "it changes the batch that it is given", "Work on a copy inside the model")
     return made
@@ -255,13 +257,7 @@ def _check_form(model: Model, output: Shaped[torch.Tensor, "..."], samples: int)
         raise InvalidInputError(
             "output", f"declared scores, got {output.dtype}", "Return floating-point scores, or declare LABELS"
         )
-    if len(shape) < 2 or shape[1] != model.classes:
-        raise InvalidInputError(
-            "classes",
-            f"{model.classes} declared, output of shape {shape} (batch, classes, …)",
-            "Declare the size of axis 1, or put the classes there"
-            + (", or pass a threshold for a one-channel map" if len(shape) > 1 and shape[1] == 1 else ""),
-        )
+    require_classes_first(output, (), model.classes)
     # -inf is a legitimate logit (a class that is ruled out); NaN and +inf have no place among scores.
     if not bool((output < np.inf).all()):
         raise InvalidInputError(
@@ -272,7 +268,7 @@ def _check_form(model: Model, output: Shaped[torch.Tensor, "..."], samples: int)
     if not bool((output.amax(dim=1) > -np.inf).all()):
         raise InvalidInputError("model", "all its scores are -infinity somewhere", "Leave one class possible")
     if model.output is OutputKind.PROBABILITIES:
-        total = output.double().sum(dim=1)
+        total = output.sum(dim=1, dtype=torch.float64)
         slack = 1e-3 if output.dtype in (torch.float32, torch.float64) else 2e-2
         if not (bool((output >= 0).all()) and bool(((total - 1).abs() <= slack).all())):
             raise InvalidInputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,8 @@ import torch
 from localsmooth.models.base import Model, OutputKind
 
 __all__ = ["Difference", "Tolerance", "compare", "exact", "rounding"]
+
+_LARGEST_PIECE = 1 << 20  # scores that are compared at once
 
 
 @dataclass(frozen=True)
@@ -107,18 +110,27 @@ def compare(model: Model, left: torch.Tensor, right: torch.Tensor, *, strictly: 
         return Difference(0, 0, math.inf, True)
     if not scored:
         return Difference(int((left != right).sum()), left.numel(), 0.0, False)
-    left, right = left.double(), right.double()
-    differing = left.argmax(1) != right.argmax(1)
     typical = _typical_margin(left)
-    temperatures = {typical, 1.0} if strictly else {typical}
-    changes = [((left / t).softmax(1) - (right / t).softmax(1)).abs().max() for t in temperatures]
-    change = float(torch.stack(changes).max())  # NaN if any is
-    return Difference(int(differing.sum()), differing.numel(), change, True)
+    differing, predictions, changes = 0, 0, list[torch.Tensor]()
+    for here, there in zip(_pieces(left), _pieces(right), strict=True):
+        labels = here.argmax(1) != there.argmax(1)
+        differing, predictions = differing + int(labels.sum()), predictions + labels.numel()
+        for temperature in {typical, 1.0} if strictly else {typical}:
+            shares = [(scores.double() / temperature).softmax(1) for scores in (here, there)]
+            changes.append((shares[0] - shares[1]).abs().max())
+    change = float(torch.stack(changes).max()) if changes else 0.0  # NaN if any is
+    return Difference(differing, predictions, change, True)
+
+
+def _pieces(scores: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Cut scores (batch, classes, *outputs) into pieces of few outputs: softmax in double precision takes memory."""
+    for sample in scores.flatten(2) if scores.ndim > 2 else scores[..., None]:
+        yield from sample[None].split(max(1, _LARGEST_PIECE // max(1, scores.shape[1])), dim=2)
 
 
 def _typical_margin(scores: torch.Tensor) -> float:
     """Median distance between the two best scores, ties and single classes left out; 1 if nothing is left."""
-    best = scores.topk(2, dim=1).values
-    margins = best.select(1, 0) - best.select(1, 1)
+    best = [piece.topk(2, dim=1).values.double() for piece in _pieces(scores)]
+    margins = torch.cat([(piece[:, 0] - piece[:, 1]).flatten() for piece in best] or [scores.new_zeros(0)])
     margins = margins[torch.isfinite(margins) & (margins > 0)]
     return float(margins.median()) if margins.numel() else 1.0

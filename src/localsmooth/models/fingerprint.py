@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["describe", "describe_module", "tensor_digest"]
+__all__ = ["attribute_digests", "describe", "describe_module", "tensor_digest"]
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _DEEPEST = 8
@@ -43,12 +43,37 @@ def describe(value: object) -> str:
     return _Description().of(value, 0)
 
 
-def describe_module(module: nn.Module) -> str:
+def describe_module(module: nn.Module, without: Set[str] = frozenset()) -> str:
     """Describe what a torch module computes with apart from its weights and buffers.
 
     Structure, attributes that are no tensors, forward hooks, and the source of every class outside torch.
+
+    Parameters
+    ----------
+    module
+        The module.
+    without
+        Attributes to leave out, named as by `attribute_digests`.
     """
-    return _Description().of_module(module, 0)
+    return _Description().of_module(module, 0, without)
+
+
+def attribute_digests(module: nn.Module) -> dict[str, str]:
+    """Describe every attribute of every part that is no parameter and no part, and every buffer, by its dotted name."""
+    found = {
+        _dotted(part_name, name): _Description().of(value, 0)
+        for part_name, part in module.named_modules()
+        for name, value in _own(part).items()
+    }
+    return found | {name: tensor_digest(buffer) for name, buffer in module.named_buffers()}
+
+
+def _own(part: nn.Module) -> dict[str, object]:
+    return {name: value for name, value in part.__dict__.items() if name not in _BOOKKEEPING}
+
+
+def _dotted(part: str, name: str) -> str:
+    return f"{part}.{name}" if part else name
 
 
 def tensor_digest(value: torch.Tensor) -> str:
@@ -151,11 +176,11 @@ class _Description:
         sources = [hashlib.sha256(_source(base).encode()).hexdigest() for base in bases]
         return f"{sources} {self.of(called, depth) if isinstance(called, FunctionType) else ''}"
 
-    def of_module(self, module: nn.Module, depth: int) -> str:
+    def of_module(self, module: nn.Module, depth: int, without: Set[str] = frozenset()) -> str:
         lines = [_ADDRESS.sub("", repr(module))]
         for name, part in module.named_modules():
             kind = type(part)
-            own = {n: v for n, v in part.__dict__.items() if n not in _BOOKKEEPING}
+            own = {n: v for n, v in _own(part).items() if _dotted(name, n) not in without}
             hooks = [list(part.__dict__.get(hook, {}).values()) for hook in _HOOKS]
             lines.append(
                 f"{name} {kind.__module__}.{kind.__qualname__} {self.of(own, depth)} {self.of(hooks, depth)} "

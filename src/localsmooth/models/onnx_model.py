@@ -15,7 +15,9 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.disk import expanded
+from localsmooth.errors import InvalidInputError, ModelFailedError
+from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
@@ -28,7 +30,8 @@ _PRECISIONS = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tens
 class OnnxModel(Adapter):
     """A segmenter or classifier stored as an ONNX file with one input of shape (batch, channels, *spatial).
 
-    Fixed and free axes both work: where the file fixes the batch, samples go through in pieces of that size.
+    Fixed and free axes both work: where the file fixes the batch, samples go through in pieces of that size (one by one
+    where it declares a free axis and yet takes single samples only).
 
     Parameters
     ----------
@@ -82,7 +85,8 @@ class OnnxModel(Adapter):
         threads: int | None = None,
         providers: Sequence[str] = ("CPUExecutionProvider",),
     ) -> None:
-        self._path = Path(path)
+        # Absolute: the working directory may change, and workers have others.
+        self._path = Path(os.path.abspath(expanded(path)))
         if not self._path.is_file():
             raise InvalidInputError("path", f"there is no file {self._path}", "Pass the path of an ONNX file")
         if threads is not None and threads < 1:
@@ -109,6 +113,7 @@ class OnnxModel(Adapter):
         if self._threads is not None:
             options.intra_op_num_threads = self._threads
         # Idle threads that spin would take the cores from the noise that is drawn between two calls.
+        options.log_severity_level = 4  # what goes wrong is said once, by the error
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self._session = runtime.InferenceSession(
@@ -129,6 +134,7 @@ class OnnxModel(Adapter):
         self._input_name: str = inputs[0].name
         self._precision = _PRECISIONS[inputs[0].type]
         self._input_shape: tuple[int | None, ...] = tuple(_fixed(size) for size in inputs[0].shape)
+        self._batch_size: int | None = self._input_shape[0] if self._input_shape else None
 
     def _choose_output(self, wanted: str | None) -> str:
         names: list[str] = [o.name for o in self._session.get_outputs()]
@@ -156,9 +162,20 @@ class OnnxModel(Adapter):
                 "Resize the items, export the network with free axes, or leave windows out",
             )
         values = np.ascontiguousarray(batch.cpu().numpy(), dtype=self._precision)
-        fixed_batch = wanted[0] if wanted else None
+        fixed_batch = self._batch_size
         if fixed_batch is None or fixed_batch == len(values):
-            return torch.from_numpy(self._run(values)), False
+            try:
+                return torch.from_numpy(self._run(values)), False
+            except (ModelFailedError, InvalidInputError) as error:
+                if len(values) == 1 or fixed_batch is not None or is_out_of_memory(error):
+                    raise
+                # Some files declare a free batch axis and fix it inside, as exporters do that saw a single sample.
+                fixed_batch = 1
+                try:
+                    self._run(values[:1])
+                except ModelFailedError:
+                    raise error from None
+            self._batch_size = 1
         pieces: list[np.ndarray] = []
         for start in range(0, len(values), fixed_batch):
             piece = values[start : start + fixed_batch]
@@ -168,7 +185,12 @@ class OnnxModel(Adapter):
         return torch.from_numpy(np.concatenate(pieces)), False
 
     def _run(self, values: np.ndarray) -> np.ndarray:
-        made = np.asarray(self._session.run([self._output_name], {self._input_name: values})[0])
+        try:
+            made = np.asarray(self._session.run([self._output_name], {self._input_name: values})[0])
+        except Exception as error:  # ONNX Runtime's own errors share no base class, and do not travel between processes
+            raise ModelFailedError(
+                f"ONNX Runtime cannot run {self._path} on a batch of shape {values.shape}: {error}"
+            ) from error
         if len(made) != len(values):
             raise InvalidInputError(
                 "path",

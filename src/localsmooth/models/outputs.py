@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["above_threshold", "cropped", "output_tensor", "resized"]
+__all__ = ["above_threshold", "cropped", "output_tensor", "require_classes_first", "resized"]
 
 _INTERPOLATION = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
@@ -46,6 +46,42 @@ def output_tensor(output: Any) -> tuple[torch.Tensor, bool]:
         f"it returned a {type(output).__name__}{held}, which has no tensor under 'out' or 'logits'",
         "Pass select=…, a function that takes the tensor out of what the module returns",
     )
+
+
+def require_classes_first(scores: torch.Tensor, spatial: tuple[int, ...], classes: int | None) -> None:
+    """Refuse scores whose classes do not lie on axis 1, before anything else is done to that axis.
+
+    Parameters
+    ----------
+    scores
+        What the network returned, its batch axis first.
+    spatial
+        The spatial shape of the network's input.
+    classes
+        Number of classes; None for one channel and a threshold.
+
+    Raises
+    ------
+    InvalidInputError
+        If axis 1 has another size, or the axes between the batch and the last one are the input's spatial axes and
+        those behind axis 1 are not.
+    """
+    shape = tuple(scores.shape)
+    last = bool(spatial) and shape[1:-1] == spatial and shape[2:] != spatial
+    wanted = 1 if classes is None else classes
+    if last or (len(shape) > 2 and shape[1] != wanted and shape[-1] == wanted):
+        raise InvalidInputError(
+            "model",
+            f"it returned shape {shape} for inputs of spatial shape {spatial}: the classes seem to lie last",
+            "Put the classes on axis 1, right behind the batch axis (permute the output, or export it channels-first)",
+        )
+    if classes is not None and (len(shape) < 2 or shape[1] != classes):
+        raise InvalidInputError(
+            "classes",
+            f"{classes} declared, output of shape {shape} (batch, classes, …)",
+            "Declare the size of axis 1, or put the classes there"
+            + (", or pass a threshold for a one-channel map" if len(shape) > 1 and shape[1] == 1 else ""),
+        )
 
 
 def resized(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import EllipsisType
 from typing import Any
 
@@ -13,8 +14,11 @@ from jaxtyping import Float, Shaped
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
+from localsmooth.models.changing import changing_attributes, watching
+from localsmooth.models.exported import is_exported
 from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
@@ -96,13 +100,13 @@ class TorchModel(Adapter):
             preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
             threshold=threshold,
             upsample=upsample,
-            device=torch.device(device),
+            device=_device(device),
         )
         self._select = select
         self._set_options(precision, channels_last, compile)
         self.module = module
         self._require_evaluation_mode()
-        self.module = module.to(self.device)
+        self.module = _moved(module, self.device)
         self._dtype = _working_dtype(module)
 
     def _set_options(self, precision: torch.dtype | None, channels_last: bool, compile: bool) -> None:
@@ -137,7 +141,7 @@ class TorchModel(Adapter):
 
     def _require_evaluation_mode(self) -> None:
         for name, part in self.module.named_modules():  # anew, since parts may have been replaced
-            if part.training:
+            if part.training and not is_exported(self.module):
                 where = f"its part {name} ({type(part).__name__})" if name else "it"
                 raise InvalidInputError(
                     "module",
@@ -194,11 +198,16 @@ class TorchModel(Adapter):
         """Leave compiled code behind, which cannot travel to another process."""
         return {**self.__dict__, "_compiled": None}
 
+    def watching(self) -> AbstractContextManager[None]:
+        """Note which of the module's attributes change while it predicts; `fingerprint` leaves them out."""
+        return watching(self.module)
+
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of the classes, the structure, the weights and every option that changes predictions.
 
         Also of attributes that are no weights, of forward hooks, and of the source of classes outside torch. Device,
-        memory order and compilation only change rounding and are left out.
+        memory order and compilation only change rounding and are left out, and so are attributes that trial calls were
+        seen to change.
         """
         options = {
             **self._configuration(),
@@ -207,14 +216,36 @@ class TorchModel(Adapter):
         }
         kind = type(self.module)
         state = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
-        state.update(describe_module(self.module).encode())
+        changing = changing_attributes(self.module)
+        state.update(describe_module(self.module, changing).encode())
         state.update(repr(sorted(options.items())).encode())
         values = {**dict(self.module.named_buffers()), **self.module.state_dict()}
-        for name in sorted(values):
+        for name in sorted(values.keys() - changing):
             value = values[name]
             content = tensor_digest(value) if isinstance(value, torch.Tensor) else describe(value)
             state.update(f"{name} {content}".encode())
         return state.hexdigest()
+
+
+def _device(device: torch.device | str) -> torch.device:
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        problem = f"{device!r} is none that torch knows"
+        raise InvalidInputError("device", problem, 'Pass "cpu", "cuda" or "mps"') from error
+
+
+def _moved(module: nn.Module, device: torch.device) -> nn.Module:
+    try:
+        # Tried on its own, since a module without weights moves anywhere.
+        torch.empty(0, device=device)
+        return module.to(device)
+    except Exception as error:  # torch raises AssertionError, RuntimeError and others, by backend and build
+        if is_out_of_memory(error):
+            raise
+        raise InvalidInputError(
+            "device", f"{device} cannot be used: {error}", 'Pass "cpu", or install torch with support for it'
+        ) from error
 
 
 def _working_dtype(module: nn.Module) -> torch.dtype | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -65,7 +66,8 @@ def assemble(
         smoothing=describe_smoothing(configuration, [item.layout for item in items], record.sampled),
         promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
     )
-    certify = certify_item if method is None else method.certify
+    tell = None if progress is None else progress.message
+    certify = partial(certify_item, tell=tell) if method is None else method.certify
     certified: list[ItemResult] = []
     for item in items:
         tell_certifying(progress, len(certified), len(items))

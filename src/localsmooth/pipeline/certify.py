@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from localsmooth.bounds import (
 )
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.certificates.combined import OutputScores, OutputVotes
-from localsmooth.collective import Bound
+from localsmooth.collective import AnyBounds, as_bounds
 from localsmooth.datasets import ItemSet
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
@@ -32,7 +33,7 @@ from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.pipeline.assemble import assemble
-from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of
+from localsmooth.pipeline.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.method import Drawn, ItemMethod
@@ -68,7 +69,7 @@ def certify(
     alpha: float,
     budgets: Sequence[float] | np.ndarray,
     noise: Noise | None = None,
-    bounds: Mapping[str, Bound] | None = None,
+    bounds: AnyBounds | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
@@ -107,7 +108,8 @@ def certify(
     noise
         Smoothing distribution; Gaussian by default.
     bounds
-        Collective bounds by name, weakest first; naive, lp and envelope by default.
+        Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
+        they get in the result; naive, lp and envelope by default.
     certificates
         Base certificates; by default the one from votes that goes with the noise. Where both votes and scores are
         named they share α, and each output relies on one of the two (the variable `relies_on` says on which): its
@@ -139,7 +141,7 @@ def certify(
         "threads", "processes" or "ray" for one with its defaults; by default in this process, on every core where
         the model allows that.
     progress
-        Told how far sampling has come; by default a bar where standard error is a terminal.
+        Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal.
     store
         Address of another place for finished chunks, such as ``s3://bucket/run``; by default they are kept in `out`.
     part
@@ -163,13 +165,15 @@ def certify(
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
     """
+    require_model(model)
+    _require("executor", executor, Executor, NoneType)
     items = item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
     settings = CertificationSettings(
         _number("alpha", alpha),
         tuple(_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))),
         (default_certificate(noise),) if certificates is None else certificates,
-        DEFAULT_BOUNDS if bounds is None else bounds,
+        DEFAULT_BOUNDS if bounds is None else as_bounds(bounds),
         Bonferroni() if simultaneous is None else simultaneous,
         EmpiricalBernstein() if score_bound is None else score_bound,
         NormBall() if threat is None else threat,

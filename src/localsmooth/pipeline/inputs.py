@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 
 import numpy as np
 import torch
 
 from localsmooth.datasets import Item, ItemSet
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.layout import Layout, LayoutRecipe
+from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_form, check_item, check_model
 
-__all__ = ["class_names_of", "item_set", "layouts_of"]
+__all__ = ["class_names_of", "item_set", "layouts_of", "require_model"]
 
+_LEADING_AXIS = "Pass one array per item, channels first (a single image needs a leading axis: image[None])"
 _LARGE = 1 << 22  # elements of an item from which on the model gets but one sample of all of it to see
 
 
@@ -44,9 +47,7 @@ def item_set(
     for index in range(len(images)):
         image = np.asarray(images[index])
         if (
-            image.ndim < 2
-            or image.size == 0
-            or not (np.issubdtype(image.dtype, np.floating) or np.issubdtype(image.dtype, np.integer))
+            image.ndim < 2 or image.size == 0 or image.dtype.kind not in "fiub"  # booleans are bits
         ):
             raise InvalidInputError(
                 "images",
@@ -54,7 +55,7 @@ def item_set(
                 "Pass numbers, channels first, one array per item (a single image needs a leading axis: image[None])",
             )
         label = None if labels is None else np.asarray(labels[index])
-        if label is not None and not np.issubdtype(label.dtype, np.integer):
+        if label is not None and label.dtype.kind not in "iub":
             raise InvalidInputError("labels", f"item {index} has labels of type {label.dtype}", "Pass whole numbers")
         made.append(
             Item(
@@ -65,6 +66,26 @@ def item_set(
             )
         )
     return ItemSet(made, class_names, None if ignore_label is None else int(ignore_label))
+
+
+def require_model(model: object) -> None:
+    """Refuse what is no `Model`, and say what to wrap it in.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the adapter.
+    """
+    if isinstance(model, Model):
+        return
+    remedy = "Pass a TorchModel, an OnnxModel or a CallableModel"
+    if isinstance(model, torch.nn.Module):
+        remedy = "Wrap it, with the range of its clean inputs: ls.TorchModel(module.eval(), bounds=(0, 1), classes=…)"
+    elif isinstance(model, str | PathLike):
+        remedy = 'Name the file in an adapter: ls.OnnxModel("model.onnx", bounds=(0, 1))'
+    elif callable(model):
+        remedy = "Wrap it: ls.CallableModel(function, name=…, bounds=(0, 1), classes=…)"
+    raise InvalidInputError("model", f"got a {type(model).__name__}", remedy)
 
 
 def layouts_of(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> list[Layout]:
@@ -102,13 +123,33 @@ def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
         # Sampling tries the model with several noisy samples of a window; here they would be of the whole item.
         check = check_model if item.image.size < _LARGE else check_form
         return check(model, torch.tensor(item.image)).output_shape
-    except RuntimeError as error:
-        last = item.image.shape[-1] in (1, 3, 4) and item.image.shape[0] not in (1, 3, 4)
-        raise InvalidInputError(
-            "images",
-            f'the model fails on "{item.name}" of shape {item.image.shape}: {error}',
-            "Channels come first: transpose the image" if last else "Pass inputs of the shape that the model takes",
-        ) from error
+    except InvalidInputError as error:
+        if item.image.ndim == 2 and error.field == "model":
+            raise InvalidInputError("images", f"{_tried(item)}: {error}", _LEADING_AXIS) from error
+        raise
+    except LocalsmoothError as error:
+        raise InvalidInputError("images", f"{_tried(item)}: {error}", _remedy(item, error)) from error
+    except Exception as error:  # a model may raise anything
+        problem = f"{_tried(item)}: {type(error).__name__}: {error}"
+        raise InvalidInputError("images", problem, _remedy(item, error)) from error
+
+
+def _tried(item: Item) -> str:
+    return f'the model fails on "{item.name}" of shape {item.image.shape}'
+
+
+def _remedy(item: Item, error: Exception) -> str:
+    """What to try next, from what went wrong."""
+    shape = item.image.shape
+    if is_out_of_memory(error):
+        return "Free some memory, certify smaller items, or use a machine with more of it"
+    if item.image.ndim == 2:
+        return _LEADING_AXIS
+    if shape[-1] in (1, 3, 4) and shape[0] not in (1, 3, 4):
+        return "Channels come first: transpose the image"
+    if any(word in str(error).lower() for word in ("shape", "size", "dimension", "channel", "broadcast", "rank")):
+        return "Pass inputs of the shape that the model takes, or a pad_multiple where only some sizes suit it"
+    return "Call the model on this item to find out why: it gets a batch of one, channels first"
 
 
 def class_names_of(items: ItemSet, classes: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,7 +67,9 @@ def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> d
     return targets
 
 
-def certify_item(item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+def certify_item(
+    item: SampledItem, noise: Noise, settings: CertificationSettings, tell: Callable[[str], None] | None = None
+) -> ItemResult:
     """Bound the votes, make the base certificates, and solve the collective problem for every target and bound.
 
     Parameters
@@ -78,6 +80,8 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
         The distribution that was sampled.
     settings
         What to prove.
+    tell
+        Called with a line every few seconds while a bound takes long.
     """
     shape = item.layout.outputs.shape
     group = item.layout.outputs.labels.ravel()
@@ -94,10 +98,11 @@ def certify_item(item: SampledItem, noise: Noise, settings: CertificationSetting
     base = certified.base
     threshold = base.eta if base.eta.ndim == 1 else base.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
+    say = tell and (lambda text: tell(f"{item.name}: {text}"))
     curves = {
         (target, name): curve
         for target, mask in target_masks(item, base.prediction).items()
-        for name, curve in _curves(base, mask, threat, item.layout.inputs.count, settings).items()
+        for name, curve in _curves(base, mask, threat, item.layout.inputs.count, settings, say).items()
     }
     return ItemResult(
         name=item.name,
@@ -124,6 +129,7 @@ def _curves(
     threat: Threat,
     input_groups: int,
     settings: CertificationSettings,
+    tell: Callable[[str], None] | None,
 ) -> dict[str, CertifiedCurve]:
     """Certified counts of one target set under every collective bound."""
     budgets = len(settings.budgets)
@@ -134,7 +140,7 @@ def _curves(
     problem = Problem(base.weights, base.eta, base.group, threat, mask)
     made: dict[str, CertifiedCurve] = {}
     for name, bound in settings.bounds.items():
-        solved = solve(problem, bound)
+        solved = solve(problem, bound, progress=tell and (lambda step, name=name: tell(f"{name}, {step}")))
         made[name] = CertifiedCurve(
             certified=np.maximum(solved.certified - base.discount, 0),
             lower=np.maximum(solved.lower - base.discount, 0.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import xarray as xr
 
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
-from localsmooth.collective import Bound
+from localsmooth.collective import AnyBounds, as_bounds
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.assemble import assemble
@@ -35,7 +35,7 @@ def recertify(
     *,
     alpha: float | None = None,
     budgets: Sequence[float] | None = None,
-    bounds: Mapping[str, Bound] | None = None,
+    bounds: AnyBounds | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | CandidateRule | None = None,
     score_bound: ScoreBound | None = None,
@@ -73,7 +73,7 @@ def recertify(
     settings = CertificationSettings(
         alpha=record.alpha if alpha is None else alpha,
         budgets=tuple(record.budgets if budgets is None else budgets),
-        bounds=known_bounds(record.bound_names) if bounds is None else bounds,
+        bounds=known_bounds(record.bound_names) if bounds is None else as_bounds(bounds),
         certificates=(default_certificate(noise),) if certificates is None else certificates,
         simultaneous=Bonferroni() if simultaneous is None else simultaneous,
         score_bound=EmpiricalBernstein() if score_bound is None else score_bound,

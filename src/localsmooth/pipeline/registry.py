@@ -9,7 +9,13 @@ from localsmooth.collective import Bound, Envelope, Exact, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-__all__ = ["COLLECTIVE_BOUNDS", "DEFAULT_BOUNDS", "default_certificate", "known_bounds", "noise_from_configuration"]
+__all__ = [
+    "COLLECTIVE_BOUNDS",
+    "DEFAULT_BOUNDS",
+    "default_certificate",
+    "known_bounds",
+    "noise_from_configuration",
+]
 
 COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
     "naive": Naive(),
@@ -20,14 +26,13 @@ COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
 """Collective bounds by name, weakest first."""
 
 DEFAULT_BOUNDS: Mapping[str, Bound] = {name: COLLECTIVE_BOUNDS[name] for name in ("naive", "lp", "envelope")}
+"""The bounds that take milliseconds a budget."""
 
 
 def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
     """Return the bounds of those names that need no further parameters; the default ones if there is none."""
     return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS
 
-
-"""The bounds that take milliseconds a budget."""
 
 _NOISES: Mapping[str, type[Noise]] = {
     "gaussian": Gaussian,

@@ -10,7 +10,7 @@ import numpy as np
 
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
-from localsmooth.collective import Bound
+from localsmooth.collective import Bound, as_bounds
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.registry import DEFAULT_BOUNDS
 from localsmooth.pipeline.threat import ItemThreat, NormBall
@@ -79,6 +79,7 @@ class CertificationSettings:
             raise InvalidInputError(
                 "budgets", "there is none, or one is negative, infinite or NaN", "Pass at least one finite ε >= 0"
             )
+        object.__setattr__(self, "bounds", as_bounds(self.bounds))
         if not self.bounds:
             raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
         if not self.certificates:

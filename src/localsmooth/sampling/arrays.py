@@ -13,12 +13,12 @@ from jaxtyping import Integer, Num
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.layout import Layout, item_digest
+from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_batch, check_item, check_model
 from localsmooth.noise import Noise, PreparedNoise, Randomness
 from localsmooth.sampling.calibration import Calibration, calibrate, keep_calibration, recall_calibration
 from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Counters
-from localsmooth.sampling.memory import is_out_of_memory
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.plan import SamplingPlan
 from localsmooth.sampling.predictions import Predictions

@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 
+from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model
-from localsmooth.sampling.memory import is_out_of_memory
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.store import Store, StoreError
 

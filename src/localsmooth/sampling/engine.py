@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from localsmooth.errors import LocalsmoothError
+from localsmooth.memory import is_out_of_memory
 from localsmooth.sampling.configuration import chosen_digest
 from localsmooth.sampling.counter import CountingScope
-from localsmooth.sampling.memory import is_out_of_memory
 from localsmooth.sampling.options import BatchSize
 from localsmooth.sampling.plan import Chunk, Stage
 from localsmooth.sampling.record import ChunkRecord

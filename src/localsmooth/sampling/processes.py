@@ -9,6 +9,7 @@ import multiprocessing.connection
 import os
 import pickle
 import signal
+import sys
 import time
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -79,6 +80,7 @@ class ProcessExecutor(Executor):
     @contextmanager
     def open(self, worker: ChunkWorker) -> Generator[Session]:
         """Start the processes; leaving ends them at once."""
+        _require_importable_main()
         device = worker.subject.device
         gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)
         if gpus and device.type == "cuda" and device.index:
@@ -122,6 +124,24 @@ def require_workers(
         raise InvalidInputError("gpus_per_worker", f"got {gpus_per_worker}", "Pass 0, a fraction or a number of GPUs")
     if chunk_time_limit is not None and not 0 < chunk_time_limit < math.inf:
         raise InvalidInputError("chunk_time_limit", f"got {chunk_time_limit}", "Pass a positive number of seconds")
+
+
+def _require_importable_main() -> None:
+    """Refuse a main program that workers would look for in vain.
+
+    Raises
+    ------
+    InvalidInputError
+        If it came from standard input, for example.
+    """
+    main = sys.modules.get("__main__")
+    path = getattr(main, "__file__", None)
+    if path is not None and getattr(main, "__spec__", None) is None and not os.path.exists(path):
+        raise InvalidInputError(
+            "executor",
+            f"worker processes import the main program again, and there is no file {path}",
+            "Save the program as a file (one that was read from standard input has none), or use threads",
+        )
 
 
 def pickled(worker: ChunkWorker, dumps: Callable[[ChunkWorker], bytes] = pickle.dumps) -> bytes:

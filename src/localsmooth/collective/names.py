@@ -1,0 +1,71 @@
+"""The bounds by name, and what may stand for a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from localsmooth.collective.bound import Bound
+from localsmooth.collective.envelope import Envelope
+from localsmooth.collective.exact import Exact
+from localsmooth.collective.milp import Milp
+from localsmooth.collective.naive import Naive
+from localsmooth.collective.paper import LinearProgram
+from localsmooth.errors import InvalidInputError
+
+__all__ = ["BOUNDS", "AnyBound", "AnyBounds", "as_bound", "as_bounds"]
+
+BOUNDS: Mapping[str, type[Bound]] = {
+    "naive": Naive,
+    "lp": LinearProgram,
+    "envelope": Envelope,
+    "exact": Exact,
+    "milp": Milp,
+}
+"""Bounds by name, weakest first; `Milp` is a reference."""
+
+AnyBound = Bound | type[Bound] | str
+"""A bound, its class, or its name."""
+
+AnyBounds = AnyBound | Iterable[AnyBound] | Mapping[str, AnyBound]
+"""One bound, several, or several under names of one's own."""
+
+
+def as_bound(value: object, field: str = "bound") -> Bound:
+    """Return the bound that an instance, a class or a name stands for.
+
+    Raises
+    ------
+    InvalidInputError
+        If it stands for none.
+    """
+    if isinstance(value, Bound):
+        return value
+    for name, kind in BOUNDS.items():
+        if value is kind or (isinstance(value, str) and value == name):
+            return kind()
+    raise InvalidInputError(
+        field, f"got {value!r}", f"give {', '.join(map(repr, BOUNDS))}, or a Bound such as Envelope() or Exact()"
+    )
+
+
+def as_bounds(values: object, field: str = "bounds") -> dict[str, Bound]:
+    """Return bounds under the names that they get in a result, in the order given.
+
+    Raises
+    ------
+    InvalidInputError
+        If something stands for no bound, or two bounds have one name.
+    """
+    if isinstance(values, Mapping):
+        given = cast(Mapping[object, object], values)
+        return {str(name): as_bound(value, field) for name, value in given.items()}
+    several = isinstance(values, Iterable) and not isinstance(values, str | Bound | type)
+    named: dict[str, Bound] = {}
+    for value in cast(Iterable[object], values) if several else (values,):
+        bound = as_bound(value, field)
+        name = next((name for name, kind in BOUNDS.items() if kind is type(bound)), type(bound).__name__)
+        if name in named:
+            raise InvalidInputError(field, f"{name} is given twice", 'name them: {"quick": Exact(gap=9), …}')
+        named[name] = bound
+    return named

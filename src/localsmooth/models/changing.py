@@ -1,0 +1,47 @@
+"""Attributes that a module's own calls change: counters, lists of times, caches by size."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+from localsmooth.models.fingerprint import attribute_digests
+
+__all__ = ["changing_attributes", "watching"]
+
+# What calls were seen to change, for as long as the module lives: a cache is filled once, and another model around the
+# same module must know it by the same fingerprint.
+_SEEN: WeakKeyDictionary[nn.Module, frozenset[str]] = WeakKeyDictionary()
+
+
+def changing_attributes(module: nn.Module) -> frozenset[str]:
+    """Names of the attributes and buffers, by part, that calls of a module were seen to change."""
+    return _SEEN.get(module, frozenset())
+
+
+@contextmanager
+def watching(module: nn.Module) -> Generator[None]:
+    """Note which attributes the calls within the context change.
+
+    Warns
+    -----
+    UserWarning
+        Naming attributes that were not known to change.
+    """
+    before = attribute_digests(module)
+    yield
+    after = attribute_digests(module)
+    known = changing_attributes(module)
+    fresh = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)} - known
+    if fresh:
+        _SEEN[module] = known | fresh
+        names = ", ".join(f"module.{name}" for name in sorted(fresh))
+        warnings.warn(
+            f"module: {names} changed while it predicted. A stored run does not know the model by what changes: use "
+            "another run directory if you change that by hand",
+            stacklevel=3,
+        )

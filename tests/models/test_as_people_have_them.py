@@ -1,0 +1,398 @@
+"""Models, files and calls as people have them: used, or refused with something that can be done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from tests.seeding import seeded
+from torch import nn
+
+import localsmooth as ls
+from localsmooth.config.checkpoint import load_weights
+from localsmooth.config.explain import ConfigurationError
+from localsmooth.models import check_model
+from localsmooth.models.comparison import compare
+from localsmooth.pipeline.inputs import require_model
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+IMAGE = np.random.default_rng(0).random((1, 3, 16, 16), dtype=np.float32)
+FLOAT = onnx.TensorProto.FLOAT
+
+
+def network(classes: int = 4) -> nn.Module:
+    with seeded(0):
+        return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, classes, 1)).eval()
+
+
+def certify(model: object, images: object = IMAGE, labels: object = None, **more: object):
+    arguments = {
+        "layout": ls.GridLayout((2, 2), minimum=0.1, maximum=0.3),
+        "plan": ls.SamplingPlan(16, 128),
+        "alpha": 0.5,
+        "budgets": [0.0, 0.1],
+        "executor": ls.SerialExecutor(),
+    } | more
+    return ls.certify(model, images, labels, **arguments)  # pyright: ignore[reportArgumentType]
+
+
+def onnx_file(
+    path: Path, steps: list[tuple[str, list[str], list[str], dict]], outputs: dict[str, tuple], shape: tuple = (16, 16)
+) -> Path:
+    rng = np.random.default_rng(1)
+    constants = {
+        "w": rng.normal(size=(4, 3, 1, 1)).astype(np.float32),
+        "v": rng.normal(size=(4, 4, 2, 2)).astype(np.float32),
+        "one": np.array([1, 4, 16, 16]),
+    }
+    used = {name for _, inputs, _, _ in steps for name in inputs}
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node(kind, inputs, made, **options) for kind, inputs, made, options in steps],
+        "graph",
+        [onnx.helper.make_tensor_value_info("x", FLOAT, ["N", 3, *shape])],
+        [onnx.helper.make_tensor_value_info(name, FLOAT, ["N", *size]) for name, size in outputs.items()],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items() if name in used],
+    )
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+PLAIN = [("Conv", ["x", "w"], ["y"], {})]
+
+
+def test_a_file_with_one_sample_baked_in_gets_one_at_a_time(tmp_path):
+    steps = [("Conv", ["x", "w"], ["a"], {}), ("Reshape", ["a", "one"], ["y"], {})]
+    single = ls.OnnxModel(onnx_file(tmp_path / "one.onnx", steps, {"y": (4, 16, 16)}), bounds=(0, 1))
+    plain = ls.OnnxModel(onnx_file(tmp_path / "plain.onnx", PLAIN, {"y": (4, 16, 16)}), bounds=(0, 1))
+    found, expected = certify(single), certify(plain)
+    np.testing.assert_array_equal(found["votes"], expected["votes"])
+
+
+def test_a_runtime_that_fails_names_the_images_and_the_file(tmp_path):
+    steps = [
+        ("Conv", ["x", "w"], ["a"], {}),
+        ("MaxPool", ["a"], ["p"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("ConvTranspose", ["p", "v"], ["u"], {"strides": [2, 2]}),
+        ("Add", ["a", "u"], ["y"], {}),
+    ]
+    model = ls.OnnxModel(onnx_file(tmp_path / "even.onnx", steps, {"y": (4, "H", "W")}, ("H", "W")), bounds=(0, 1))
+    certify(model)
+    with pytest.raises(ls.InvalidInputError, match=r"(?s)images: .*even\.onnx.*pad_multiple"):
+        certify(model, IMAGE[..., :15, :13])
+    padded = ls.OnnxModel(tmp_path / "even.onnx", bounds=(0, 1), pad_multiple=2)
+    assert certify(padded, IMAGE[..., :15, :13])["total"].item() == 15 * 13
+
+
+@pytest.mark.parametrize("classes", [None, 4])
+def test_classes_that_lie_last_are_refused(tmp_path, classes):
+    steps = [("Conv", ["x", "w"], ["a"], {}), ("Transpose", ["a"], ["y"], {"perm": [0, 2, 3, 1]})]
+    model = ls.OnnxModel(onnx_file(tmp_path / "last.onnx", steps, {"y": (16, 16, 4)}), bounds=(0, 1), classes=classes)
+    with pytest.raises(ls.InvalidInputError, match="classes seem to lie last"):
+        certify(model)
+
+
+def test_paths_of_files_stand_wherever_the_program_goes(tmp_path, monkeypatch):
+    onnx_file(tmp_path / "model.onnx", PLAIN, {"y": (4, 16, 16)})
+    monkeypatch.chdir(tmp_path)
+    model = ls.OnnxModel("model.onnx", bounds=(0, 1))
+    monkeypatch.chdir(os.path.sep)
+    certify(model, out=tmp_path / "run")
+
+
+class Tagger(nn.Module):
+    def __init__(self, labels: int) -> None:
+        super().__init__()
+        with seeded(0):
+            self.head = nn.Linear(16, labels)
+        self.config = SimpleNamespace(num_labels=labels)
+
+    def forward(self, batch: torch.Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.head(batch.transpose(1, 2)))
+
+
+@pytest.mark.parametrize(("labels", "named"), [(9, r"\(3, 12, 9\)"), (12, r"\(3, 12, 12\)")])
+def test_logits_of_token_classifiers_are_not_resized(labels, named):
+    tokens = np.random.default_rng(0).normal(size=(1, 16, 12)).astype(np.float32)
+    layout = ls.GridLayout((3,), minimum=0.1, maximum=0.3)
+    model = Tagger(labels).eval()
+    with pytest.raises(ls.InvalidInputError, match=named):
+        certify(ls.TorchModel(model, bounds=None), tokens, layout=layout)
+    turned = ls.TorchModel(model, bounds=None, select=lambda made: made.logits.transpose(1, 2))
+    assert certify(turned, tokens, layout=layout)["total"].item() == 12
+
+
+def test_the_check_of_a_model_needs_little_more_than_its_passes():
+    """In a process of its own: the peak of memory is the whole process's."""
+    program = """
+import resource, torch
+import localsmooth as ls
+from localsmooth.models import check_model
+torch.set_num_threads(1)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model = ls.TorchModel(torch.nn.Conv2d(3, 150, 1).eval(), bounds=(0, 1), classes=150)
+image = torch.rand(3, 160, 160)
+start = peak()
+model(image[None].repeat(3, 1, 1, 1))
+passes = peak() - start
+check_model(model, image)
+print(passes, peak() - start)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    passes, check = map(int, done.stdout.split())
+    assert check < 4 * passes + 60_000  # kibibytes, some of which are for code that is loaded meanwhile
+
+
+def test_differences_are_the_same_in_pieces_as_in_one(monkeypatch):
+    model = ls.TorchModel(network(), bounds=(0, 1), classes=4)
+    generator = torch.Generator().manual_seed(0)
+    left = torch.randn(3, 4, 7, 5, generator=generator)
+    right = left + 0.1 * torch.randn(left.shape, generator=generator)
+    whole = compare(model, left, right, strictly=True)
+    monkeypatch.setattr("localsmooth.models.comparison._LARGEST_PIECE", 12)
+    pieces = compare(model, left, right, strictly=True)
+    assert (whole.labels, whole.predictions) == (pieces.labels, pieces.predictions) == (whole.labels, 105)
+    assert whole.labels > 0
+    assert pieces.change == pytest.approx(whole.change, rel=1e-12)
+
+
+@pytest.mark.parametrize("device", ["gpu", "mps", "cuda:77"])
+def test_devices_that_there_are_not_are_named(device):
+    with pytest.raises(ls.InvalidInputError, match="device"):
+        ls.TorchModel(network(), bounds=(0, 1), classes=4, device=device)
+
+
+def test_exported_programs_are_used_as_they_are():
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(network(), (torch.zeros(2, 3, 16, 16),), dynamic_shapes=({0: batch},)).module()
+    found = certify(ls.TorchModel(program, bounds=(0, 1), classes=4))
+    expected = certify(ls.TorchModel(network(), bounds=(0, 1), classes=4))
+    np.testing.assert_array_equal(found["votes"], expected["votes"])
+
+
+def test_exported_programs_that_are_random_are_refused():
+    with seeded(0):
+        module = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Dropout(0.5)).train()
+    shapes = ({0: torch.export.Dim("batch")},)
+    program = torch.export.export(module, (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes).module()
+    with pytest.raises(ls.InvalidInputError, match="differ"), seeded(0):
+        check_model(ls.TorchModel(program, bounds=(0, 1), classes=4), torch.from_numpy(IMAGE[0]))
+
+
+class Times(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.times, self.note = network(), [], "before"
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        self.times.append(len(self.times))
+        return self.inner(batch)
+
+
+class Codes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.codes, self.note = network(), {}, "before"
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return self.inner(batch) + self.codes.setdefault(tuple(batch.shape), torch.zeros(1))
+
+
+class Steps(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.note = network(), "before"
+        self.register_buffer("steps", torch.zeros(1))
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        self.steps += 1
+        return self.inner(batch)
+
+
+@pytest.mark.parametrize("kind", [Times, Codes, Steps])
+def test_modules_that_remember_their_calls_go_on(tmp_path, kind):
+    module = kind().eval()
+    with pytest.warns(UserWarning, match=r"module\.(times|codes|steps) changed while it predicted"):
+        first = certify(ls.TorchModel(module, bounds=(0, 1), classes=4), out=tmp_path)
+    again = certify(ls.TorchModel(module, bounds=(0, 1), classes=4), out=tmp_path)
+    np.testing.assert_array_equal(first["votes"], again["votes"])
+    with pytest.warns(UserWarning, match="changed while"):  # as another process would begin
+        certify(ls.TorchModel(kind().eval(), bounds=(0, 1), classes=4), out=tmp_path)
+    module.note = "after"
+    with pytest.raises(ls.LocalsmoothError, match="fingerprint"):
+        certify(ls.TorchModel(module, bounds=(0, 1), classes=4), out=tmp_path)
+
+
+def test_a_single_image_is_not_blamed_on_the_model():
+    with pytest.raises(ls.InvalidInputError, match=r"images: .*image\[None\]"):
+        certify(ls.TorchModel(network(), bounds=(0, 1), classes=4), IMAGE[0])
+
+
+def test_failures_that_are_not_about_shapes_are_not_worded_as_such():
+    def broken(batch: np.ndarray) -> np.ndarray:
+        raise OSError("the service is away")
+
+    with pytest.raises(ls.InvalidInputError, match=r"images: .*OSError: the service is away") as caught:
+        certify(ls.CallableModel(broken, name="service", bounds=(0, 1), classes=2))
+    assert "shape that the model takes" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (network(), r"ls\.TorchModel"),
+        ("segmenter.onnx", r"ls\.OnnxModel"),
+        (lambda batch: batch, r"ls\.CallableModel"),
+        (3, "TorchModel, an OnnxModel or a CallableModel"),
+    ],
+)
+def test_what_is_no_model_is_told_what_to_be_wrapped_in(model, remedy):
+    with pytest.raises(ls.InvalidInputError, match=f"model: .*{remedy}"):
+        require_model(model)
+
+
+def test_names_of_bounds_are_bounds():
+    model = ls.TorchModel(network(), bounds=(0, 1), classes=4)
+    assert certify(model, bounds=["lp"])["bound"].values.tolist() == ["lp"]
+    for wrong in (["lpp"], "none"):
+        with pytest.raises(ls.InvalidInputError, match="bounds"):
+            certify(model, bounds=wrong)
+
+
+def test_calls_with_things_of_another_kind_name_the_remedy():
+    """In a process of its own, without the types that are checked while tests run."""
+    program = """
+import numpy as np, torch
+import localsmooth as ls
+net = torch.nn.Conv2d(3, 4, 1).eval()
+model = ls.TorchModel(net, bounds=(0, 1), classes=4)
+def tried(model, **more):
+    try:
+        ls.certify(model, np.zeros((1, 3, 4, 4), np.float32), layout=ls.GridLayout((1, 1), minimum=0.1, maximum=0.1),
+                   plan=ls.SamplingPlan(4, 8), alpha=0.9, budgets=[0.0], **more)
+    except ls.InvalidInputError as error:
+        print(error.field)
+tried(net), tried(model, executor="threads"), tried(model, bounds=[ls.Naive()]), tried(model, bounds={"mine": "lp"})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == ["model", "executor", "bounds", "bounds"]
+
+
+def test_booleans_are_bits_and_binary_masks():
+    def bits(batch: np.ndarray) -> np.ndarray:
+        return (batch[:, 0] > 0.5).astype(np.int64)
+
+    model = ls.CallableModel(bits, name="bits", bounds=(0, 1), classes=2, output=ls.OutputKind.LABELS)
+    given = np.random.default_rng(0).random((1, 1, 12)) > 0.5
+    layout = ls.GridLayout((2,), minimum=0.1, maximum=0.2)
+    options = {"layout": layout, "noise": ls.Bernoulli()}
+    found, expected = certify(model, given, given[0], **options), certify(model, given * 1.0, given[0] * 1, **options)
+    np.testing.assert_array_equal(found["certified"], expected["certified"])
+
+
+def test_masks_of_0_and_255_are_told_to_be_divided():
+    model = ls.TorchModel(network(2), bounds=(0, 1), classes=2)
+    mask = np.zeros((1, 16, 16), dtype=np.int64)
+    mask[:, :8] = 255
+    with pytest.raises(ls.InvalidInputError, match="Divide the mask by 255"):
+        certify(model, IMAGE, mask)
+    with pytest.warns(UserWarning, match="divide the mask by 255"):
+        certify(model, IMAGE, mask, ignore_label=255)
+
+
+def state() -> dict[str, torch.Tensor]:
+    return dict(network().state_dict())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"state_dict": {f"model.{name}": value for name, value in state().items()}, "epoch": 1},
+        {"state_dict": {f"model.{n}": v for n, v in state().items()} | {"loss.weight": torch.ones(4)}},
+        {f"module.{name}": value for name, value in state().items()},
+        {f"module._orig_mod.{name}": value for name, value in state().items()},
+        {"model_state_dict": state()},
+        state(),
+    ],
+)
+def test_checkpoints_as_people_have_them_are_read(tmp_path, content):
+    torch.save(content, tmp_path / "weights.pt")
+    with seeded(1):
+        module = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 4, 1))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        load_weights(module, tmp_path / "weights.pt")
+    for name, value in state().items():
+        assert torch.equal(module.state_dict()[name], value)
+    held = content.get("state_dict", content.get("model_state_dict", content))
+    assert any("prefix" in str(each.message) for each in said) == (set(held) != set(state()))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (network(), "pickled objects, such as a whole module"),
+        ({"epoch": 1}, "it holds epoch, and the module wants 0.bias"),
+        ([1, 2], "it holds a list"),
+        ({f"a.{n}": v for n, v in list(state().items())[1:]}, "and the module wants"),
+        ({n: v[:1] for n, v in state().items()}, "size mismatch"),
+    ],
+)
+def test_other_checkpoints_are_refused_with_what_they_hold(tmp_path, content, said):
+    torch.save(content, tmp_path / "weights.pt")
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        load_weights(network(), tmp_path / "weights.pt")
+    assert "weights_only" not in str(caught.value)
+
+
+def test_files_say_which_output_and_which_size(tmp_path):
+    """Through TOML, where there is no other way than a key."""
+    from localsmooth.config import parse_configuration
+    from localsmooth.config.build_model import build_model
+
+    two = onnx_file(tmp_path / "two.onnx", [*PLAIN, ("Relu", ["y"], ["z"], {})], {"y": (4, 16, 16), "z": (4, 16, 16)})
+    low = onnx_file(tmp_path / "low.onnx", [("Conv", ["x", "w"], ["y"], {"strides": [4, 4]})], {"y": (4, 4, 4)})
+    np.save(tmp_path / "x.npy", IMAGE)
+    rest = {
+        "data": {"kind": "arrays", "images": str(tmp_path / "x.npy")},
+        "layout": {"cells": [2, 2]},
+        "noise": {"distribution": "gaussian", "sigma_min": 0.1, "sigma_max": 0.3},
+        "sampling": {"n_candidate": 4, "n_bound": 8},
+        "certificate": {"alpha": 0.5, "budgets": [0.0]},
+    }
+
+    def shape(**model: object) -> tuple[int, ...]:
+        section = {"kind": "onnx", "bounds": [0.0, 1.0], **model}
+        made = build_model(parse_configuration(rest | {"model": section}))
+        return tuple(made(torch.from_numpy(IMAGE)).shape)
+
+    assert shape(path=str(two), output_name="z") == (1, 4, 16, 16)
+    assert shape(path=str(low)) == (1, 4, 4, 4)
+    assert shape(path=str(low), upsample=True) == (1, 4, 16, 16)
+    assert shape(path=str(low), upsample=[8, 16]) == (1, 4, 8, 16)
+
+
+def test_a_program_from_standard_input_is_told_why_workers_cannot_start():
+    program = """
+import numpy as np, torch
+import localsmooth as ls
+from torch import nn
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    model = ls.TorchModel(nn.Conv2d(3, 4, 1).eval(), bounds=(0, 1), classes=4)
+    try:
+        ls.certify(model, np.zeros((1, 3, 4, 4), np.float32), layout=ls.GridLayout((1, 1), minimum=0.1, maximum=0.1),
+                   plan=ls.SamplingPlan(4, 8), alpha=0.9, budgets=[0.0], executor=ls.ProcessExecutor(1))
+    except ls.InvalidInputError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-"], input=program, capture_output=True, text=True, check=True, timeout=120)
+    assert "standard input" in done.stdout

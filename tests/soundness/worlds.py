@@ -1,0 +1,13 @@
+"""How to make worlds of each noise: a line for every one that the package offers."""
+
+from __future__ import annotations
+
+from bit_worlds import BitWorld, World, bit_world
+from real_worlds import RealWorld, gaussian_world, uniform_world
+
+from localsmooth.noise import Bernoulli, Gaussian, SparseFlips, Uniform
+
+__all__ = ["WORLDS", "BitWorld", "RealWorld", "World"]
+
+WORLDS = {Gaussian: gaussian_world, Uniform: uniform_world, Bernoulli: bit_world, SparseFlips: bit_world}
+"""How to make worlds of each noise."""
