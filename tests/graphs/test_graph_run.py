@@ -438,4 +438,5 @@ def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, t
     assert run_info(recertify_graph(tmp_path / "run", QUICK)).smoothing == said
     print_graph_summary(result, Console(width=300))
     assert said.line() in capsys.readouterr().out
-    assert said.model in render_report(result)
+    assert (said.model, said.data) == (parts[0].fingerprint(), parts[1].digest())
+    assert said.model[:16] in render_report(result)

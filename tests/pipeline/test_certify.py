@@ -23,9 +23,9 @@ from localsmooth.certificates import ABSTAIN
 from localsmooth.collective import Naive
 from localsmooth.collective.progress import Reporter
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import GridLayout, Layout, isotropic_layout
+from localsmooth.layout import GridLayout, Layout, isotropic_layout, masked, windowed
 from localsmooth.models import CallableModel, OutputKind
-from localsmooth.pipeline import certify, recertify
+from localsmooth.pipeline import StopWhenDecided, certify, recertify
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.pipeline.settings import short_decimal
 from localsmooth.results import ACCURACY, RATIO, load, run_info
@@ -290,6 +290,11 @@ def test_a_result_says_which_smoothed_classifier_it_is_about(tmp_path: Path) -> 
     assert said is not None
     assert said.noise["distribution"] == "gaussian"
     assert said.levels == {"σ": (0.2, 0.4)}
+    # Whole digests of what is at hand, to be compared with it.
+    made = layout.layout((1, *SHAPE), SHAPE)
+    assert (said.model, said.layout) == (model.fingerprint(), made.digest())
+    assert said.facts()["Model (fingerprint)"] == model.fingerprint()[:16]
+    assert len(said.data) == 64
     assert (said.output_groups, said.input_groups) == (6, 6)
     assert (said.plan["seed"], said.plan["n_bound"]) == (3, 1000)
     assert said.package == f"localsmooth {metadata.version('localsmooth')}"
@@ -315,6 +320,30 @@ def test_a_result_says_which_smoothed_classifier_it_is_about(tmp_path: Path) -> 
         assert getattr(about, name) != getattr(said, name), name
         same = {"model", "data", "plan"} - {name}
         assert all(getattr(about, field) == getattr(said, field) for field in same)
+
+
+def test_a_result_says_that_inputs_are_hidden_and_that_groups_stopped() -> None:
+    def bright(batch: np.ndarray) -> np.ndarray:
+        return (batch[:, 0] > 0).astype(np.int64)
+
+    model = CallableModel(bright, name="bright", bounds=None, classes=2, output=OutputKind.LABELS)
+    images = [np.zeros((1, *SHAPE), np.float32)]
+    whole = GridLayout((2, 3), 0.2, 0.4).layout((1, *SHAPE), SHAPE)
+    local = np.where(np.eye(6, dtype=bool), 0.2, np.inf)
+    plan = SamplingPlan(n_candidate=100, n_bound=1000, seed=3, chunk_size=100, stop=StopWhenDecided())
+    for layout, hidden in (
+        (whole, False),
+        (masked(whole, 1), True),
+        (windowed(whole, 1), True),
+        (Layout(whole.outputs, whole.inputs, local), True),
+    ):
+        said = run_info(run(model, images, layout, plan=plan)).smoothing
+        assert said is not None
+        assert said.hidden == hidden
+        assert ("hidden" in said.facts()["Layout"]) == hidden
+        assert said.facts()["Sampling"] == "N₁ = 100, N₂ = 1000, chunks of 100, stopping early"
+        assert all(len(fact) < 120 for fact in said.facts().values())
+    assert "σ from 0.2 to ∞" in said.facts()["Noise"]
 
 
 def test_a_record_of_before_this_was_kept_is_certified_again(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
 
+from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout
 from localsmooth.pipeline import certify
@@ -136,6 +140,48 @@ def test_interrupted_runs_remember_it_too(tmp_path: Path) -> None:
     whole = Counting()
     run(tmp_path / "whole", progress=whole)
     assert 0 < told.drawn < whole.drawn
+
+
+def test_another_place_is_taken_only_where_it_has_the_chunks(tmp_path: Path) -> None:
+    class Stop(Counting):
+        def advance(self, samples: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", store=str(tmp_path / "chunks"), progress=Stop())
+    with pytest.raises(StoreError, match=r"are kept at .*chunks, and .*others holds none"):
+        run(tmp_path / "run", store=str(tmp_path / "others"))
+    shutil.copytree(tmp_path / "chunks", tmp_path / "moved")
+    told, whole = Counting(), Counting()
+    result = run(tmp_path / "run", store=str(tmp_path / "moved"), progress=told)
+    xr.testing.assert_equal(result, run(tmp_path / "whole", progress=whole))
+    assert told.drawn < whole.drawn
+    # A place that can no longer be reached holds nobody up.
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "lost", store=str(tmp_path / "gone"), progress=Stop())
+    shutil.rmtree(tmp_path / "gone")
+    xr.testing.assert_equal(run(tmp_path / "lost", store=str(tmp_path / "found")), result)
+
+
+def test_runs_are_listed_and_merged_wherever_their_chunks_are(tmp_path: Path) -> None:
+    run(tmp_path / "a" / "run", store=str(tmp_path / "b" / "chunks"))
+    listed = CliRunner().invoke(app, ["runs", str(tmp_path / "a"), "--json"])
+    (one,) = json.loads(listed.output)
+    assert one["counted"] == one["planned"] > 0
+    assert one["place"] == f"{tmp_path}/a/run, chunks at {tmp_path}/b/chunks"
+
+    class Stop(Counting):
+        def advance(self, samples: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "part", progress=Stop())
+    merged = CliRunner().invoke(app, ["merge", str(tmp_path / "part"), str(tmp_path / "a" / "run")])
+    assert merged.exit_code == 0, merged.output
+    assert ": 0 chunks" not in merged.output
+    told = Counting()
+    run(tmp_path / "part", progress=told)
+    assert told.drawn == 0
 
 
 def test_passwords_in_addresses_are_not_kept_and_nothing_is_drawn_again(tmp_path: Path) -> None:

@@ -219,6 +219,17 @@ def test_another_configuration_is_refused_and_the_difference_named(store: Store)
         store.begin(other)
 
 
+def test_at_an_address_another_process_may_be_about_to_draw(tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/run")
+    store.begin(CONFIGURATION)
+    store.put_array("trial-predictions", np.zeros(3))
+    with pytest.raises(StoreError, match="another configuration"):
+        open_store(f"file://{tmp_path}/run").begin(RunConfiguration({"plan": {"seed": 2}}))
+    assert store.array_names() == ["trial-predictions"]
+    store.commit(record())
+    assert open_store(f"file://{tmp_path}/run").finished()
+
+
 @pytest.mark.parametrize("drawn", ["item0-centre", "layout0-levels", "graph-edges"])
 def test_a_place_where_nothing_was_drawn_takes_another_run(tmp_path: Path, drawn: str) -> None:
     store = DirectoryStore(tmp_path / "run")

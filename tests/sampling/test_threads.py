@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from localsmooth.errors import InvalidInputError
 from localsmooth.layout import grid_layout
 from localsmooth.models import CallableModel, Model, OutputKind, TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import (
+    EXECUTORS,
     ArraySubject,
     MemoryStore,
     PoisonedChunksError,
@@ -21,7 +24,9 @@ from localsmooth.sampling import (
     SerialExecutor,
     ThreadExecutor,
     default_executor,
+    named_executor,
     sample,
+    sample_subject,
 )
 from tests.seeding import seeded
 
@@ -54,6 +59,33 @@ def test_same_tallies_as_one_after_the_other(workers: int) -> None:
         np.testing.assert_array_equal(one.candidate, other.candidate)
         np.testing.assert_array_equal(one.votes, other.votes)
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("name", ["serial", "threads"])
+def test_an_executor_may_be_named(name: str) -> None:
+    assert type(named_executor(name)) is EXECUTORS[name]
+    assert named_executor(kept := ThreadExecutor(3)) is kept
+    item = [torch.zeros(1, *SHAPE)]
+    expected = sample(exact_model(), item, [LAYOUT], Gaussian(), PLAN, options=OPTIONS)[0]
+    found = sample(exact_model(), item, [LAYOUT], Gaussian(), PLAN, options=OPTIONS, executor=name)[0]
+    np.testing.assert_array_equal(expected.votes, found.votes)
+
+
+@pytest.mark.parametrize("wrong", ["treads", "", 4, ThreadExecutor, ["threads"], {}])
+def test_what_is_no_executor_is_refused_before_anything_is_drawn(wrong: object) -> None:
+    calls = 0
+
+    def counted(batch: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        return signs(batch)
+
+    store = MemoryStore()
+    unchecked = inspect.unwrap(sample_subject)  # users have no shape checker that speaks first
+    with pytest.raises(InvalidInputError, match=r"^executor: got .*'serial', 'threads', 'processes', 'ray'"):
+        unchecked(subject_of(exact_model(counted)), PLAN, store, executor=wrong)
+    assert calls == 0
+    assert not store.array_names()
 
 
 def test_chunks_really_run_side_by_side() -> None:

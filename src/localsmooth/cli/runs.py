@@ -13,6 +13,7 @@ from rich.table import Table
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline.keeping import open_tallies
 from localsmooth.sampling import DirectoryStore, RunOverview, StoreError, find_runs, open_store, survey
 from localsmooth.terminal import terminal
 
@@ -53,7 +54,10 @@ def _survey_folder(folder: Path) -> tuple[list[RunOverview], dict[str, str]]:
     unreadable: dict[str, str] = {}
     for path in find_runs(folder):
         try:
-            found.append(survey(DirectoryStore(path, read_only=True)))
+            kept = DirectoryStore(path, read_only=True)
+            overview = survey(open_tallies(path, kept))
+            elsewhere = "" if overview.place == kept.files.place else f", chunks at {overview.place}"
+            found.append(replace(overview, place=f"{kept.files.place}{elsewhere}"))
         except StoreError as error:
             unreadable[str(path)] = str(error)
     return found, unreadable

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field, model_validator
 
 from localsmooth.config.section import Section
-from localsmooth.sampling import Executor, ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
+from localsmooth.sampling import Executor, ExecutorName, ProcessExecutor, RayExecutor, ThreadExecutor, named_executor
 
-__all__ = ["ExecutionSection", "ExecutorName", "build_executor"]
-
-ExecutorName = Literal["serial", "threads", "processes", "ray"]
+__all__ = ["ExecutionSection", "build_executor"]
 
 
 class ExecutionSection(Section):
@@ -50,8 +46,6 @@ def build_executor(section: ExecutionSection) -> Executor | None:
     InvalidInputError
         If Ray is asked for and not installed.
     """
-    if section.executor == "serial":
-        return SerialExecutor()
     if section.executor == "threads":
         return ThreadExecutor(section.workers)
     if section.executor == "processes":
@@ -65,4 +59,4 @@ def build_executor(section: ExecutionSection) -> Executor | None:
             gpus_per_worker=section.gpus_per_worker,
             chunk_time_limit=section.chunk_time_limit,
         )
-    return None
+    return None if section.executor is None else named_executor(section.executor)

@@ -39,6 +39,7 @@ from localsmooth.pipeline.smoothing import sampled_at
 from localsmooth.sampling import (
     DirectoryStore,
     Executor,
+    ExecutorName,
     Part,
     SamplingOptions,
     SamplingPlan,
@@ -64,7 +65,7 @@ def certify_graph(
     graph_name: str = "graph",
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,

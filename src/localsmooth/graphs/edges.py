@@ -18,6 +18,7 @@ from localsmooth.noise import drawable_probabilities
 from localsmooth.sampling import (
     Counters,
     Executor,
+    ExecutorName,
     ItemTally,
     Part,
     PreparedGroup,
@@ -209,7 +210,7 @@ def sample_edges(
     *,
     counters: Counters | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     part: Part | None = None,
 ) -> ItemTally:

@@ -23,6 +23,7 @@ from localsmooth.sampling import (
     BatchSize,
     Counters,
     Executor,
+    ExecutorName,
     ItemTally,
     Part,
     Predictions,
@@ -233,7 +234,7 @@ def sample_nodes(
     *,
     counters: Counters | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     part: Part | None = None,
 ) -> ItemTally:

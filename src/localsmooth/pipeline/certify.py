@@ -46,6 +46,7 @@ from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
 from localsmooth.sampling import (
     Executor,
+    ExecutorName,
     ItemTally,
     Part,
     SamplingOptions,
@@ -81,7 +82,7 @@ def certify(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,
@@ -136,8 +137,9 @@ def certify(
     options
         How to run the model; by default found by a short calibration.
     executor
-        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`; by default in
-        this process, on every core where the model allows that.
+        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`, or "serial",
+        "threads", "processes" or "ray" for one with its defaults; by default in this process, on every core where
+        the model allows that.
     progress
         Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal.
     store
@@ -220,7 +222,7 @@ def run_certification(
     units: str | None = None,
     configuration: Mapping[str, Any] | None = None,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     store: str | None = None,
     part: Part | None = None,

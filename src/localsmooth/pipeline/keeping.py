@@ -29,7 +29,15 @@ from localsmooth.sampling import (
 )
 from localsmooth.sampling.address import is_address
 
-__all__ = ["RunStores", "naming_keys", "open_tallies", "plain_configuration", "run_stores", "save_result"]
+__all__ = [
+    "RunStores",
+    "naming_keys",
+    "open_tallies",
+    "plain_configuration",
+    "remembered_store",
+    "run_stores",
+    "save_result",
+]
 
 _NAME = "configuration.json"
 _STORE = "store.json"
@@ -83,7 +91,7 @@ def run_stores(out: Path | None, address: str | None) -> Generator[RunStores]:
     with ExitStack() as stack:
         kept: Store = MemoryStore() if out is None else stack.enter_context(DirectoryStore(out))
         if out is not None and address is None:
-            address = _remembered(out)
+            address = remembered_store(out)
         if address is None:
             if out is not None and (out / FINISHED).exists() and not kept.finished():
                 raise StoreError(
@@ -97,6 +105,7 @@ def run_stores(out: Path | None, address: str | None) -> Generator[RunStores]:
             if not kept.untouched:
                 kept.require_belongs_to(tallied)
             if out is not None:
+                _require_nowhere_else(out, tallied)
                 _remember(out, address, tallied)
         yield RunStores(kept, tallied)
 
@@ -109,7 +118,7 @@ def open_tallies(folder: Path, kept: DirectoryStore) -> FileStore:
     StoreError
         If they cannot be read, are of another run, or it is not remembered how they are reached.
     """
-    address = _remembered(folder)
+    address = remembered_store(folder)
     if address is None:
         return kept
     tallied = open_store(address, read_only=True)
@@ -125,7 +134,30 @@ def _remember(out: Path, address: str, tallied: FileStore) -> None:
     write_atomically(out / _STORE, json.dumps(content, indent=1).encode())
 
 
-def _remembered(out: Path) -> str | None:
+def _require_nowhere_else(out: Path, tallied: FileStore) -> None:
+    """Refuse an empty place where the directory remembers another one with chunks: all would be drawn again."""
+    if tallied.configuration is not None:
+        return
+    try:
+        address = remembered_store(out)
+        drawn = address is not None and not open_store(address, read_only=True).untouched
+    except (StoreError, InvalidInputError):
+        return  # what is not remembered, or cannot be reached, is of no use
+    if drawn:
+        raise StoreError(
+            f"the chunks of {out} are kept at {address}, and {tallied.files.place} holds none. Name that place, or "
+            "none (--store), or use another run directory to draw them again"
+        )
+
+
+def remembered_store(out: Path) -> str | None:
+    """Where a run directory's chunks are kept; None if in the directory itself.
+
+    Raises
+    ------
+    StoreError
+        If it remembers that they are elsewhere, and not how the place is reached.
+    """
     path = out / _STORE
     if not path.exists():
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -19,7 +20,7 @@ from localsmooth.sampling import RunConfiguration
 __all__ = ["describe_smoothing", "sampled_at"]
 
 _SYMBOLS = {"gaussian": ("σ",), "uniform": ("λ",), "bernoulli": ("θ",), "sparse-flips": ("θ⁺", "θ⁻")}
-_DIGITS = 16
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def describe_smoothing(
@@ -41,7 +42,7 @@ def describe_smoothing(
     content: Mapping[str, Any] = configuration.content
     items: Sequence[Mapping[str, Any]] = content.get("items", ())
     noise: dict[str, Any] = dict(content["noise"])
-    inputs = [content["graph"]] if "graph" in content else [f"{item['content']} {item['precision']}" for item in items]
+    inputs = [content["graph"]] if "graph" in content else [item["content"] for item in items]
     placed = [content["layout"]] if "layout" in content else [item["layout"] for item in items]
     symbols = _SYMBOLS.get(str(noise.get("distribution")), ("level",))
     values = [layout.levels.reshape(-1, len(symbols)) for layout in layouts]
@@ -49,21 +50,26 @@ def describe_smoothing(
         [float(bound) for bound in of([of(each, axis=0) for each in values], axis=0)] for of in (np.min, np.max)
     )
     return Smoothing(
-        model=_short([content["model"]["fingerprint"]]),
-        data=_short(inputs),
+        model=_digest([content["model"]["fingerprint"]]),
+        data=_digest(inputs),
         noise=noise,
         levels=dict(zip(symbols, zip(lowest, highest, strict=True), strict=True)),
-        layout=_short(sorted(set(placed))),
+        layout=_digest(sorted(set(placed))),
         output_groups=max(layout.outputs.count for layout in layouts),
         input_groups=max(layout.inputs.count for layout in layouts),
         plan=dict(content["plan"]),
         package=f"localsmooth {metadata.version('localsmooth')}",
         sampled=sampled,
+        hidden=any(layout.views is not None or not layout.visible.all() for layout in layouts),
     )
 
 
-def _short(texts: Sequence[object]) -> str:
-    return hashlib.sha256("\n".join(map(str, texts)).encode()).hexdigest()[:_DIGITS]
+def _digest(texts: Sequence[object]) -> str:
+    """The digest itself where there is one, so that it can be compared with what a model or a layout says."""
+    lines = list(map(str, texts))
+    if len(lines) == 1 and _DIGEST.fullmatch(lines[0]):
+        return lines[0]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def sampled_at(out: Path | None) -> str:

@@ -11,6 +11,7 @@ from localsmooth.sampling.failures import PoisonedChunk, PoisonedChunksError, re
 from localsmooth.sampling.file_store import FileStore
 from localsmooth.sampling.joining import Joined, join
 from localsmooth.sampling.json_progress import JsonProgress
+from localsmooth.sampling.named_executors import EXECUTORS, ExecutorName, named_executor
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.overview import RunOverview, find_runs, survey
 from localsmooth.sampling.part import OtherPartsMissingError, Part
@@ -36,6 +37,7 @@ from localsmooth.sampling.threads import ThreadExecutor, default_executor
 from localsmooth.sampling.usage import SamplingSummary
 
 __all__ = [
+    "EXECUTORS",
     "Accumulator",
     "ArraySubject",
     "BatchSize",
@@ -50,6 +52,7 @@ __all__ = [
     "CountingScope",
     "DirectoryStore",
     "Executor",
+    "ExecutorName",
     "FailedChunkError",
     "FaultyPredictionError",
     "FileStore",
@@ -94,6 +97,7 @@ __all__ = [
     "describe_run",
     "find_runs",
     "join",
+    "named_executor",
     "open_store",
     "redraw",
     "sample",

@@ -85,10 +85,11 @@ class FileStore(Store):
         return not drawn and not self.files.names("chunks")
 
     def begin(self, configuration: RunConfiguration) -> None:
-        """Start a run in an empty place or where none has drawn anything, or go on with one."""
+        """Start a run in an empty place or in a directory where none has drawn anything, or go on with one."""
         kept = self._configuration
-        if kept is not None and kept.sha256 != configuration.sha256 and self.untouched:
-            # A first attempt that failed, say with a model that could not be called, is not worth a directory.
+        if kept is not None and kept.sha256 != configuration.sha256 and self.files.claimed and self.untouched:
+            # A first attempt that failed, say with a model that could not be called, is not worth a directory. At an
+            # address it may as well be about to draw: nobody else's run is taken away there.
             for name in self.files.names("arrays"):
                 self.files.remove(name)
             self._configuration = None

@@ -22,6 +22,11 @@ class Files(ABC):
     def place(self) -> str:
         """What to call the place in messages."""
 
+    @property
+    def claimed(self) -> bool:
+        """Whether no other process can write there."""
+        return False
+
     def where(self, name: str) -> str:
         """What to call one file in messages."""
         return f"{self.place.rstrip('/')}/{name}"
@@ -108,6 +113,11 @@ class LocalFiles(Files):
             raise StoreError(
                 f"{path} cannot be written to ({error.strerror or error}); restore access, or name another folder"
             ) from None
+
+    @property
+    def claimed(self) -> bool:
+        """Whether this process has the directory to itself."""
+        return self._lock is not None
 
     @property
     def place(self) -> str:

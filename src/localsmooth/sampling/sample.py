@@ -15,6 +15,7 @@ from localsmooth.sampling.arrays import ArraySubject, prepare_items
 from localsmooth.sampling.engine import ChunkWorker
 from localsmooth.sampling.executor import Executor, FailedChunkError
 from localsmooth.sampling.failures import Failures
+from localsmooth.sampling.named_executors import ExecutorName, named_executor
 from localsmooth.sampling.options import SamplingOptions
 from localsmooth.sampling.overview import OUTPUT_GROUPS
 from localsmooth.sampling.part import OtherPartsMissingError, Part
@@ -41,7 +42,7 @@ def sample(
     store: Store | None = None,
     *,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     part: Part | None = None,
 ) -> list[ItemTally]:
@@ -68,7 +69,8 @@ def sample(
     options
         How to execute it; by default batch size and memory order are found by a short calibration.
     executor
-        Where chunks run; by default in this process, on every core where the model allows that.
+        Where chunks run, or the name of such a place: "serial", "threads", "processes" or "ray"; by default in this
+        process, on every core where the model allows that.
     progress
         Told how far it has come; nobody by default.
     part
@@ -103,7 +105,7 @@ def sample_subject(
     store: Store | None = None,
     *,
     options: SamplingOptions | None = None,
-    executor: Executor | None = None,
+    executor: Executor | ExecutorName | None = None,
     progress: SamplingProgress | None = None,
     part: Part | None = None,
 ) -> list[ItemTally]:
@@ -120,6 +122,7 @@ def sample_subject(
     """
     options = SamplingOptions() if options is None else options
     store = MemoryStore() if store is None else store
+    executor = None if executor is None else named_executor(executor)
     layouts, counters = subject.layouts, subject.counters
     if plan.stop is not None:
         require_votes_only(counters)
@@ -137,13 +140,13 @@ def sample_subject(
         if options.check_model:
             compare_predictions(subject, store, keep=schedule.missing > 0)
         if schedule.missing:
-            executor = default_executor(subject) if executor is None else executor
-            ready = subject.get_ready(plan, store, options, executor.conditions())
+            place = default_executor(subject) if executor is None else executor
+            ready = subject.get_ready(plan, store, options, place.conditions())
             for line in ready.messages:
                 told.message(line)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(ready.subject, ready.batch_size)
-            _work_off(schedule, worker, executor, Failures(ready.subject, store), told)
+            _work_off(schedule, worker, place, Failures(ready.subject, store), told)
     if schedule.elsewhere:
         raise OtherPartsMissingError(
             f"this part is finished; {schedule.elsewhere} samples at most are missing of the others. Join the parts "
