@@ -6,8 +6,9 @@ import codecs
 import contextlib
 import errno
 import os
-import secrets
+import platform
 import shutil
+import threading
 from pathlib import Path
 
 from localsmooth.errors import OutputError
@@ -98,7 +99,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     if target.exists() and not target.is_file() and not target.is_dir():
         partial = target
     else:
-        partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
+        writer = f"{platform.node()}-{os.getpid()}-{threading.get_ident()}"
+        partial = target.with_name(f"{target.name}.{writer}.partial")
     try:
         with partial.open("wb") as file:
             file.write(content)

@@ -282,7 +282,7 @@ def tried(model, **more):
                    plan=ls.SamplingPlan(4, 8), alpha=0.9, budgets=[0.0], **more)
     except ls.InvalidInputError as error:
         print(error.field)
-tried(net), tried(model, executor="threads"), tried(model, bounds=[3])
+tried(net), tried(model, executor="thread"), tried(model, bounds=[3])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.split() == ["model", "executor", "bounds"]

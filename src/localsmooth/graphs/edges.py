@@ -144,9 +144,10 @@ class EdgeSubject(GraphSubject):
 
     def try_out(self) -> None:
         """Refuse a classifier that mixes graphs, or keeps something of the edges that it saw first."""
-        super().try_out()
         classifier = self.classifier
         assert isinstance(classifier, EdgeIndexClassifier)
+        used, *unused = (classifier.replica() for _ in range(3))  # before anything is seen
+        super().try_out()
         attributes = torch.from_numpy(self.graph.attributes.toarray().astype(np.float32))[None]
         stream = np.random.default_rng(0)
         pairs = np.stack(_pairs(self.graph.nodes))
@@ -154,8 +155,7 @@ class EdgeSubject(GraphSubject):
         edges = [torch.from_numpy(np.concatenate([half, half[::-1]], axis=1)) for half in halves]
         with torch.inference_mode():
             # Each from a copy that has seen no other edges, and both from one that has.
-            fresh = [classifier.replica().scores_of_blocks(attributes, each) for each in edges]
-            used = classifier.replica()
+            fresh = [copy.scores_of_blocks(attributes, each) for copy, each in zip(unused, edges, strict=True)]
             again = [used.scores_of_blocks(attributes, each) for each in (*edges, edges[0])]
         for first, second in zip((*fresh, fresh[0]), again, strict=True):
             if not torch.allclose(first, second, rtol=1e-4, atol=1e-4):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -166,7 +165,6 @@ def certify(
         If the model fails on some samples every time; after everything else is drawn and stored.
     """
     require_model(model)
-    _require("executor", executor, Executor, NoneType)
     items = item_set(images, labels, class_names, ignore_label)
     noise = Gaussian() if noise is None else noise
     settings = CertificationSettings(
