@@ -100,6 +100,16 @@ def test_classes_that_lie_last_are_refused(tmp_path, classes):
         certify(model)
 
 
+def test_as_many_inputs_as_classes_are_no_reason_to_refuse():
+    """Two inputs, two classes, one output: what is declared decides."""
+
+    def scores(batch: np.ndarray) -> np.ndarray:
+        return np.stack([batch[:, 0, :1], -batch[:, 0, :1]], axis=1)
+
+    model = ls.CallableModel(scores, name="one", bounds=None, classes=2)
+    assert check_model(model, torch.ones(1, 2)).output_shape == (1,)
+
+
 def test_paths_of_files_stand_wherever_the_program_goes(tmp_path, monkeypatch):
     onnx_file(tmp_path / "model.onnx", PLAIN, {"y": (4, 16, 16)})
     monkeypatch.chdir(tmp_path)

@@ -94,6 +94,8 @@ class Adapter(Model):
                 "Pass upsample=True, or inputs whose size needs no padding",
             )
 
+    _classes_inferred = False  # whether the number of classes was read off axis 1 of the outputs
+
     @abstractmethod
     def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         """Run the network; returns its raw output, and whether it is customary to upsample it."""
@@ -118,7 +120,8 @@ class Adapter(Model):
         padded = self._preprocessing.padded_shape(spatial)
         scored = self._threshold is not None or self.output is not OutputKind.LABELS
         if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
-            require_classes_first(raw, padded, None if self._threshold is not None else self.classes)
+            wanted = None if self._threshold is not None else self.classes
+            require_classes_first(raw, padded, wanted, self._classes_inferred)
             if low and self._upsample is None and raw.ndim == 3:
                 raise InvalidInputError(
                     "upsample",

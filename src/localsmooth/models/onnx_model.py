@@ -97,6 +97,7 @@ class OnnxModel(Adapter):
         self._output_name = self._choose_output(output_name)
         if classes is None and threshold is None and output is not OutputKind.LABELS:
             classes = self._fixed_classes()
+            self._classes_inferred = True
         super().__init__(
             bounds=bounds,
             classes=classes,

@@ -48,7 +48,9 @@ def output_tensor(output: Any) -> tuple[torch.Tensor, bool]:
     )
 
 
-def require_classes_first(scores: torch.Tensor, spatial: tuple[int, ...], classes: int | None) -> None:
+def require_classes_first(
+    scores: torch.Tensor, spatial: tuple[int, ...], classes: int | None, inferred: bool = False
+) -> None:
     """Refuse scores whose classes do not lie on axis 1, before anything else is done to that axis.
 
     Parameters
@@ -59,15 +61,17 @@ def require_classes_first(scores: torch.Tensor, spatial: tuple[int, ...], classe
         The spatial shape of the network's input.
     classes
         Number of classes; None for one channel and a threshold.
+    inferred
+        Whether that number is the size of axis 1 itself, and nobody's word.
 
     Raises
     ------
     InvalidInputError
-        If axis 1 has another size, or the axes between the batch and the last one are the input's spatial axes and
-        those behind axis 1 are not.
+        If axis 1 has another size; or its size says nothing, and the axes between the batch and the last one are the
+        input's spatial axes where those behind axis 1 are not.
     """
     shape = tuple(scores.shape)
-    last = bool(spatial) and shape[1:-1] == spatial and shape[2:] != spatial
+    last = inferred and bool(spatial) and shape[1:-1] == spatial and shape[2:] != spatial
     wanted = 1 if classes is None else classes
     if last or (len(shape) > 2 and shape[1] != wanted and shape[-1] == wanted):
         raise InvalidInputError(
