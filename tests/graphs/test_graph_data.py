@@ -201,3 +201,11 @@ def test_a_graph_survives_its_file(tmp_path):
     assert again.digest() == graph.digest()
     assert again.class_names == ("a", "b")
     assert again.labels.tolist() == [0, 1, -1, 1]
+
+
+def test_two_edges_of_two_nodes_are_no_adjacency():
+    index = np.array([[0, 1], [1, 0]])
+    data = SimpleNamespace(x=np.ones((2, 3), int), edge_index=index, y=np.array([0, 1]))
+    assert graph_from_pyg(data).edges == 1
+    loops = SimpleNamespace(x=np.ones((2, 3), int), edge_index=np.array([[0, 1], [0, 1]]), y=np.array([0, 1]))
+    assert graph_from_pyg(loops).edges == 0

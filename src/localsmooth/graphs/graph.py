@@ -183,11 +183,7 @@ def graph_from_arrays(
     nodes = classes.size
     adjacency = edges if sp.issparse(edges) else np.asarray(edges)
     if isinstance(adjacency, np.ndarray) and adjacency.shape[:1] == (2,) and adjacency.shape != (nodes, nodes):
-        if adjacency.ndim != 2 or not np.issubdtype(adjacency.dtype, np.integer):
-            raise InvalidInputError("edges", f"{adjacency.dtype} of shape {adjacency.shape}", "Pass integers 2 × edges")
-        if adjacency.size and not (int(adjacency.min()) >= 0 and int(adjacency.max()) < nodes):
-            raise InvalidInputError("edges", f"a node number lies outside 0 … {nodes - 1}", "Number nodes from 0")
-        adjacency = sp.coo_array((np.ones(adjacency.shape[1], np.bool_), tuple(adjacency)), shape=(nodes, nodes))
+        adjacency = _from_index(adjacency, nodes)
     if adjacency.shape != (nodes, nodes):
         raise InvalidInputError(
             "edges", f"shape {adjacency.shape} for {nodes} nodes", "Pass a nodes × nodes matrix or 2 × edges"
@@ -212,6 +208,15 @@ def graph_from_arrays(
     return AttributedGraph(
         _boolean(one_way), _boolean(bits), classes.astype(np.int64), class_names, node_names, attribute_names
     )
+
+
+def _from_index(index: np.ndarray, nodes: int) -> sp.coo_array:
+    """Make an adjacency of both ends of every edge."""
+    if index.ndim != 2 or len(index) != 2 or not np.issubdtype(index.dtype, np.integer):
+        raise InvalidInputError("edges", f"{index.dtype} of shape {index.shape}", "Pass integers 2 × edges")
+    if index.size and not (int(index.min()) >= 0 and int(index.max()) < nodes):
+        raise InvalidInputError("edges", f"a node number lies outside 0 … {nodes - 1}", "Number nodes from 0")
+    return sp.coo_array((np.ones(index.shape[1], np.bool_), tuple(index)), shape=(nodes, nodes))
 
 
 def graph_from_pyg(data: Any) -> AttributedGraph:
@@ -244,7 +249,11 @@ def graph_from_pyg(data: Any) -> AttributedGraph:
             raise InvalidInputError(
                 f"data.{name}", f"{type(value).__name__} is no array of numbers ({error})", "Pass a tensor or an array"
             ) from None
-    return graph_from_arrays(fields["edge_index"], fields["x"], np.asarray(fields["y"]).reshape(-1))
+    labels = np.asarray(fields["y"]).reshape(-1)
+    # Two edges of two nodes have the shape of an adjacency, and are none.
+    edges = fields["edge_index"]
+    edges = edges if sp.issparse(edges) else _from_index(np.asarray(edges), labels.size)
+    return graph_from_arrays(edges, fields["x"], labels)
 
 
 def _array(value: Any) -> Any:
