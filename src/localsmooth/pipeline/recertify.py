@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
@@ -34,7 +35,7 @@ def recertify(
     run: Path | str,
     *,
     alpha: float | None = None,
-    budgets: Sequence[float] | None = None,
+    budgets: Sequence[float] | np.ndarray | None = None,
     bounds: AnyBounds | None = None,
     certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
     simultaneous: Simultaneous | CandidateRule | None = None,
