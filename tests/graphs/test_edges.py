@@ -214,3 +214,16 @@ def test_modules_that_keep_edges_are_refused(tiny):
     sample_edges(EdgeIndexClassifier(_Degrees(False).eval(), 2), tiny, layout, plan)
     with pytest.raises(InvalidInputError, match="once it has seen another"):
         sample_edges(EdgeIndexClassifier(_Degrees(True).eval(), 2), tiny, layout, plan)
+
+
+def test_chunks_of_edges_that_fail_keep_the_adjacencies_they_failed_on(tiny):
+    layout = isotropic_pair_layout(tiny.nodes, addition=0.1, deletion=0.4)
+    subject = EdgeSubject(EdgeIndexClassifier(sharp_gcn(tiny.width, 2, 0), 2), tiny, layout, 0, node_counters())
+    prepared = subject.prepare(0, 0)
+    batch = prepared.draw(3, subject.stream((0, 0, 0, 0)))
+    written = prepared.inputs(batch)
+    assert written.nbytes == 3 * prepared.bytes_per_sample
+    for matrix, pairs in zip(written, batch, strict=True):
+        assert (matrix == matrix.T).all()
+        assert matrix.sum() == 2 * pairs.shape[1]
+        assert matrix[tuple(pairs)].all()

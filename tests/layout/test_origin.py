@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,10 @@ def test_samplers_refuse_too() -> None:
     sample(model(), [unseen], [layout], Gaussian(), SamplingPlan(4, 4), options=SamplingOptions(batch_size=4))
     with pytest.raises(InvalidInputError, match="computed from"):
         sample(model(), [seen], [layout], Gaussian(), SamplingPlan(4, 4), options=SamplingOptions(batch_size=4))
+
+
+def test_marks_travel_with_a_pickle():
+    marked = derived(np.arange(4), "digest")
+    back = pickle.loads(pickle.dumps(marked))  # noqa: S301
+    np.testing.assert_array_equal(back, marked)
+    assert origins_of(back) == {"digest"}

@@ -60,7 +60,8 @@ def one_basis(votes: Thresholds, scores: Thresholds, group: Int[np.ndarray, "out
     if not scored.any():
         return OneBasis(votes, group, scored)
     if (scored | (reach == 0)).all():
-        return OneBasis(scores, group, scored)
+        # Where neither tolerates anything, votes are named, so that scores must promise nothing.
+        return OneBasis(Thresholds(scores[0], np.where(scored, scores[1], 0.0)), group, scored)
     most = max(len(by_votes[0]), len(by_scores[0]))
     (vote_weights, vote_eta), (score_weights, score_eta) = _padded(*by_votes, most), _padded(*by_scores, most)
     eta = np.where(scored, score_eta, vote_eta)

@@ -146,7 +146,11 @@ class EdgeSubject(GraphSubject):
         """Refuse a classifier that mixes graphs, or keeps something of the edges that it saw first."""
         classifier = self.classifier
         assert isinstance(classifier, EdgeIndexClassifier)
-        used, *unused = (classifier.replica() for _ in range(3))  # before anything is seen
+        try:
+            used, *unused = (classifier.replica() for _ in range(3))  # before anything is seen
+        except Exception as error:  # copying runs the module's own code
+            problem = f"it cannot be copied ({error}), so that caches in it could not be noticed"
+            raise InvalidInputError("module", problem, "Keep locks, handles and the like out of it") from error
         super().try_out()
         attributes = torch.from_numpy(self.graph.attributes.toarray().astype(np.float32))[None]
         stream = np.random.default_rng(0)
@@ -199,6 +203,19 @@ class _EdgeGroup(NodeGroup[np.ndarray]):
         both = torch.from_numpy(np.concatenate([blocks, blocks[::-1]], axis=1))
         scores = self._classifier.scores_of_blocks(self._attributes.expand(len(samples), -1, -1), both)
         return scores[..., self._members]
+
+    def inputs(self, batch: Sequence[np.ndarray]) -> np.ndarray:
+        """Adjacency matrices, samples × nodes × nodes."""
+        nodes = self._attributes.shape[0]
+        matrices = np.zeros((len(batch), nodes, nodes), dtype=np.bool_)
+        for matrix, (rows, columns) in zip(matrices, batch, strict=True):
+            matrix[rows, columns] = matrix[columns, rows] = True
+        return matrices
+
+    @property
+    def bytes_per_sample(self) -> int:
+        """One byte for each entry of a matrix."""
+        return self._attributes.shape[0] ** 2
 
 
 def sample_edges(

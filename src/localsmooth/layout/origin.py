@@ -7,7 +7,7 @@ from what is perturbed would change with it, and the certificate would speak of 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Num, Shaped
@@ -16,13 +16,27 @@ __all__ = ["Derived", "derived", "item_digest", "origins_of"]
 
 
 class Derived(np.ndarray):
-    """An array that remembers digests of what it was computed from; copies and views of it remember them, too."""
+    """An array that remembers digests of what it was computed from.
+
+    Its views, its `copy()`, what is computed from it and what is unpickled remember them, too; `np.array` and
+    the like make plain arrays, which do not.
+    """
 
     origins: frozenset[str]
 
     def __array_finalize__(self, parent: object) -> None:
         """Take over what the parent remembers."""
         self.origins = getattr(parent, "origins", frozenset())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what is remembered, behind the array's own state."""
+        make, arguments, state, *_ = cast("tuple[Any, ...]", super().__reduce__())
+        return make, arguments, (*state, self.origins)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Take up what `__reduce__` gave."""
+        super().__setstate__(state[:-1])
+        self.origins = state[-1]
 
     def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
         """Leave single numbers, such as the largest of all, plain."""

@@ -202,8 +202,7 @@ class Failures:
         name = _ARRAY.format(*chunk.key)
         try:
             prepared = self._subject.prepare(chunk.item, chunk.group)
-            each = prepared.bytes_per_sample
-            if each is None or chunk.size * each > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:
+            if chunk.size * prepared.bytes_per_sample > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:
                 return ""
             self._store.put_array(name, prepared.inputs(redraw(self._subject, chunk)))
         except (StoreError, RuntimeError, MemoryError):  # a full disk or a broken device: the report comes first

@@ -56,14 +56,14 @@ class PreparedGroup(ABC):
     def predict(self, batch: Any) -> Predictions:
         """Ask the base classifier about a batch."""
 
+    @abstractmethod
     def inputs(self, batch: Any) -> np.ndarray:
         """Write a batch out as an array, samples first, for whoever looks into what went wrong with it."""
-        raise NotImplementedError
 
     @property
-    def bytes_per_sample(self) -> int | None:
-        """Size of one sample in the array that `inputs` returns; None where samples are not written out."""
-        return None
+    @abstractmethod
+    def bytes_per_sample(self) -> int:
+        """Size of one sample in the array that `inputs` returns."""
 
     def release(self) -> None:  # noqa: B027 (few kinds keep anything)
         """Let go of memory that is kept between batches."""
