@@ -82,6 +82,7 @@ def test_the_example_is_valid():
 
 
 def test_a_run_leaves_result_network_and_tallies(small):
+    _invoke("certify", small / "small.toml", "--out", small / "run")  # other tests certify the same run otherwise
     result = load(small / "run" / "result.nc")
     assert result["certified"].sel(target="accuracy", bound="envelope", budget=0) > 100
     assert (small / "run" / "network.safetensors").exists()
@@ -93,6 +94,7 @@ def test_a_run_leaves_result_network_and_tallies(small):
 
 
 def test_json_is_json_for_graphs_as_well(small, tmp_path):
+    _invoke("certify", small / "small.toml", "--out", small / "run")  # other tests certify the same run otherwise
     shown = _invoke("certify", small / "small.toml", "--out", tmp_path / "run", "--log", "json")
     assert shown.exit_code == 0
     told = [json.loads(line) for line in shown.output.splitlines()]
