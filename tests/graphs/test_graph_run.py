@@ -1,4 +1,7 @@
+import importlib
 from dataclasses import replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from localsmooth.bounds import Betting, KFamilywise
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.cli.graph import print_graph_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
+from localsmooth.collective.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.config.build_graph import (
     build_classifier,
@@ -47,6 +51,8 @@ from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, sav
 from localsmooth.sampling import NoProgress, OtherRunError, SamplingPlan
 from tests.collective.tired import OutOfTime
 from tests.seeding import seeded
+
+solve_module = importlib.import_module("localsmooth.collective.solve")
 
 
 def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
@@ -102,6 +108,21 @@ def same_but_exact(first: xr.Dataset, second: xr.Dataset) -> None:
     """What the exact bound reaches in its time may differ."""
     kept = ["naive", "lp", "envelope"]
     xr.testing.assert_identical(first.sel(bound=kept).drop_attrs(), second.sel(bound=kept).drop_attrs())
+
+
+def test_exact_solving_tells_how_far_it_is(parts, monkeypatch):
+    class Told(NoProgress):
+        lines: ClassVar[list[str]] = []
+
+        def message(self, text: str) -> None:
+            self.lines.append(text)
+
+    monkeypatch.setattr(solve_module, "Reporter", partial(Reporter, every=0.0))
+    settings = replace(SETTINGS, bounds={"exact": Exact(time_limit=1.0)})
+    certify_graph(*parts, plan=PLAN, settings=settings, progress=Told())
+    told = [line for line in Told.lines if line.startswith("graph: exact, budget")]
+    assert told
+    assert "certified so far, best attack leaves" in told[0]
 
 
 def test_the_table_holds_what_the_parts_compute(parts, run):

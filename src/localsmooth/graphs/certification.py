@@ -166,7 +166,9 @@ def certify_graph(
             sampled=sampled_at(folder),
         )
         tell_certifying(progress, 0, 1)
-        result = graph_result(sampled, settings, record, tallied.configuration)
+        result = graph_result(
+            sampled, settings, record, tallied.configuration, None if progress is None else progress.message
+        )
         if folder is not None:
             save_graph(sampled, kept)
             save_record(record, folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,7 +49,11 @@ class _Certified:
 
 
 def graph_result(
-    sampled: SampledGraph, settings: GraphSettings, record: RunRecord, configuration: RunConfiguration | None = None
+    sampled: SampledGraph,
+    settings: GraphSettings,
+    record: RunRecord,
+    configuration: RunConfiguration | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Certify deletions alone, additions alone and every pair of budgets, and build the data set.
 
@@ -66,6 +70,8 @@ def graph_result(
         How the tallies came about.
     configuration
         What they depend on.
+    tell
+        Told how far the search for exact answers is.
 
     Raises
     ------
@@ -79,7 +85,9 @@ def graph_result(
     masks = {RATIO: alive}
     if (truth != UNLABELED).all():
         masks[ACCURACY] = alive & (base.prediction == truth)
-    joint, curves = _joint(sampled, certified, settings, masks)
+    name = record.item_names[0]
+    say = tell and (lambda text: tell(f"{name}: {text}"))
+    joint, curves = _joint(sampled, certified, settings, masks, say)
     by_deletions = len(settings.deletions) > 1 or len(settings.additions) == 1
     run = record.run_info(
         budgets=tuple(map(float, settings.deletions if by_deletions else settings.additions)),
@@ -91,7 +99,7 @@ def graph_result(
         proven=settings.simultaneous.simultaneous,
         smoothing=describe_smoothing(configuration, [sampled.layout], record.sampled),
     )
-    item = _item(sampled, certified, record.item_names[0], curves(by_deletions))
+    item = _item(sampled, certified, name, curves(by_deletions))
     return attach_joint(build_dataset([item], run), joint)
 
 
@@ -144,6 +152,7 @@ def _joint(
     certified: _Certified,
     settings: GraphSettings,
     masks: Mapping[str, Bool[np.ndarray, "nodes"]],
+    tell: Callable[[str], None] | None,
 ) -> tuple[JointResult, _Curves]:
     graph, base = sampled.graph, certified.base
     additions, deletions = (np.array(each, dtype=np.int64) for each in (settings.additions, settings.deletions))
@@ -178,7 +187,11 @@ def _joint(
                     graph, certified.inputs, certified.clusters, additions=grid[0][part], deletions=grid[1][part]
                 )
                 asked = node_problem(base, threat, np.flatnonzero(mask))
-                curve = solve(asked.problem, _share(bound, part.size / grid[0].size))
+                curve = solve(
+                    asked.problem,
+                    _share(bound, part.size / grid[0].size),
+                    progress=tell and (lambda step, name=name: tell(f"{name}, {step}")),
+                )
                 _fill(tables, (t, b), part, curve, base.discount)
                 for index, answer in zip(part, curve, strict=True):
                     cell = (t, b, *np.unravel_index(index, shape[2:]))
