@@ -30,11 +30,11 @@ from localsmooth.collective import (
     solve,
     verify,
 )
-from localsmooth.collective.adversary import Adversary
-from localsmooth.collective.arrays import plain_numbers
-from localsmooth.collective.dual import DualPoint
-from localsmooth.collective.proof import LARGEST_SPLIT, Leaf, SplitFeed, SplitSpending
-from localsmooth.collective.setting import setting_at
+from localsmooth.collective.kernel.arrays import plain_numbers
+from localsmooth.collective.kernel.dual import DualPoint
+from localsmooth.collective.kernel.proof import LARGEST_SPLIT, Leaf, SplitFeed, SplitSpending
+from localsmooth.collective.search.adversary import Adversary
+from localsmooth.collective.search.setting import setting_at
 from localsmooth.errors import InvalidInputError
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localsmooth.collective import Ball, CertificateError, Envelope, Problem, solve, verify
-from localsmooth.collective.dual import DualPoint, evaluate, evaluate_exactly
-from localsmooth.collective.linear_program import LinearModel, Solution
-from localsmooth.collective.proof import Leaf
-from localsmooth.collective.region import region_at
-from localsmooth.collective.setting import setting_at
+from localsmooth.collective.kernel.dual import DualPoint, evaluate, evaluate_exactly
+from localsmooth.collective.kernel.proof import Leaf
+from localsmooth.collective.kernel.region import region_at
+from localsmooth.collective.search.linear_program import LinearModel, Solution
+from localsmooth.collective.search.setting import setting_at
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
@@ -109,7 +109,7 @@ def test_exact_arithmetic_rejects_a_doctored_certificate(monkeypatch):
     # The upper bounds on the spending are part of what has to hold.
     narrow = np.full(problem.columns, 1e-3)
     monkeypatch.setattr(
-        importlib.import_module("localsmooth.collective.verify"),
+        importlib.import_module("localsmooth.collective.kernel.verify"),
         "region_at",
         lambda constraints, index, enough: replace(region_at(constraints, index, enough), upper=narrow),
     )

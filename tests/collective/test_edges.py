@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from localsmooth.collective import Ball, Caps, Envelope, Exact, LinearProgram, Milp, Naive, Problem, Rows, solve
-from localsmooth.collective.attack import fit, survivors
-from localsmooth.collective.linear_program import LinearModel, Solution
-from localsmooth.collective.region import supports
-from localsmooth.collective.setting import setting_at
+from localsmooth.collective.kernel.attack import survivors
+from localsmooth.collective.search.candidates import fit
+from localsmooth.collective.search.linear_program import LinearModel, Solution
+from localsmooth.collective.search.setting import setting_at
+from localsmooth.collective.search.supports import supports
 from localsmooth.errors import InvalidInputError
 
 BOUNDS = [Naive(), LinearProgram(), Envelope()]

@@ -28,16 +28,16 @@ from localsmooth.collective import (
     solve,
     verify,
 )
-from localsmooth.collective.direct import Claim
-from localsmooth.collective.linear_program import LinearModel
-from localsmooth.collective.proof import SplitFeed, Tighten
+from localsmooth.collective.kernel.proof import SplitFeed, Tighten
+from localsmooth.collective.search.direct import Claim
+from localsmooth.collective.search.linear_program import LinearModel
 from localsmooth.errors import InvalidInputError
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored
 
-milp = importlib.import_module("localsmooth.collective.milp")
-exact_module = importlib.import_module("localsmooth.collective.exact")
+milp = importlib.import_module("localsmooth.collective.search.milp")
+exact_module = importlib.import_module("localsmooth.collective.search.exact")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from localsmooth.collective import Ball, Envelope, LinearProgram, Problem, solve
-from localsmooth.collective.hull import Hull, _above
-from localsmooth.collective.steps import Steps, step_function, step_functions
+from localsmooth.collective.kernel.hull import Hull, _above
+from localsmooth.collective.kernel.steps import Steps, step_function, step_functions
 
 
 def lower_hull(x, y):

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from localsmooth.collective import AtMostGroups, Ball, Caps, Integer, Naive, Problem, Rows, solve
-from localsmooth.collective.knapsack import knapsack_supports
-from localsmooth.collective.region import region_at, supports
+from localsmooth.collective.kernel.knapsack import knapsack_supports
+from localsmooth.collective.kernel.region import region_at
+from localsmooth.collective.search.supports import supports
 
 
 def exact_support(weights, rows, limits, upper):

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from localsmooth.collective.dual import DualPoint, evaluate, evaluate_exactly, root_cell
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.region import Region, support_value
-from localsmooth.collective.setting import setting_at
-from localsmooth.collective.threat import Rows
+from localsmooth.collective.kernel.dual import DualPoint, evaluate, evaluate_exactly, root_cell
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.kernel.region import Region, support_value
+from localsmooth.collective.kernel.threat import Rows
+from localsmooth.collective.search.setting import setting_at
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from localsmooth.collective import Ball, Envelope, Exact, Problem, Progress, as_bound, as_bounds, solve
-from localsmooth.collective.progress import Reporter
+from localsmooth.collective.search.progress import Reporter
 from localsmooth.errors import InvalidInputError
 
-solve_module = importlib.import_module("localsmooth.collective.solve")
+solve_module = importlib.import_module("localsmooth.collective.solving")
 ROOT = Path(__file__).parents[2]
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from localsmooth.collective import Ball, Envelope, Exact, LinearProgram, Naive, Problem, Rows, solve
-from localsmooth.collective.bound import RelaxationWorker
-from localsmooth.collective.minorant import EnvelopeLines, ReciprocalLines
-from localsmooth.collective.setting import setting_at
+from localsmooth.collective.search.bound import RelaxationWorker
+from localsmooth.collective.search.minorant import EnvelopeLines, ReciprocalLines
+from localsmooth.collective.search.setting import setting_at
 
 from .oracle import brute_force
 from .problems import CASES, build, random_problem, seeds, stored

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localsmooth.collective import Ball, Exact, Problem, Status, solve
-from localsmooth.collective.search import Search
+from localsmooth.collective.search.tree import Search
 
 BUDGETS = (0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1.0)
 SHARE = {"smooth": 0.001, "saturated": 0.001, "mixed": 0.01}

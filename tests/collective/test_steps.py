@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from localsmooth.collective.steps import step_function
+from localsmooth.collective.kernel.steps import step_function
 
 
 @pytest.mark.parametrize("number", [1, 7, 400, 30_000])

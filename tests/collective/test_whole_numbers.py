@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from localsmooth.collective import AtMostGroups, Caps, Exact, Integer, Problem, Rows, Status, solve, verify
-from localsmooth.collective.attack import alone
-from localsmooth.collective.dual import root_cell
-from localsmooth.collective.proof import Leaf, SplitSpending, Tighten, children
-from localsmooth.collective.region import region_at
-from localsmooth.collective.tighten import lowered
-from localsmooth.collective.verify import CertificateError
+from localsmooth.collective.kernel.attack import alone
+from localsmooth.collective.kernel.ceiling import lowered
+from localsmooth.collective.kernel.dual import root_cell
+from localsmooth.collective.kernel.proof import Leaf, SplitSpending, Tighten, children
+from localsmooth.collective.kernel.region import region_at
+from localsmooth.collective.kernel.verify import CertificateError
 
 
 def tied(seed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localsmooth.collective import Bound, Envelope, Naive, Problem
-from localsmooth.collective.bound import Worker
+from localsmooth.collective.search.bound import Worker
 
 
 @dataclass(frozen=True)

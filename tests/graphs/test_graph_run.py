@@ -13,7 +13,7 @@ from localsmooth.bounds import Betting, KFamilywise
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.cli.graph import print_graph_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
-from localsmooth.collective.progress import Reporter
+from localsmooth.collective.search.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.config.build_graph import (
     build_classifier,
@@ -52,7 +52,7 @@ from localsmooth.sampling import NoProgress, OtherRunError, SamplingPlan
 from tests.collective.tired import OutOfTime
 from tests.seeding import seeded
 
-solve_module = importlib.import_module("localsmooth.collective.solve")
+solve_module = importlib.import_module("localsmooth.collective.solving")
 
 
 def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):

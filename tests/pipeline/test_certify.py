@@ -21,7 +21,7 @@ from scipy.stats import beta, norm
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.collective import Naive
-from localsmooth.collective.progress import Reporter
+from localsmooth.collective.search.progress import Reporter
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout, Layout, isotropic_layout, masked, windowed
 from localsmooth.models import CallableModel, OutputKind
@@ -34,7 +34,7 @@ from tests.chance import CHECK, assert_binomial
 
 from .models import mean_model, threshold_model
 
-solve_module = importlib.import_module("localsmooth.collective.solve")
+solve_module = importlib.import_module("localsmooth.collective.solving")
 ALPHA = 0.05
 SHAPE = (4, 6)
 OPTIONS = SamplingOptions(batch_size=64)

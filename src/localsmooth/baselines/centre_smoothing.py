@@ -15,7 +15,7 @@ from localsmooth.baselines.centre_sampling import BALL, HISTOGRAM, Ball, draw_la
 from localsmooth.baselines.isotropic import item_result, require_isotropic
 from localsmooth.bounds import Bonferroni
 from localsmooth.certificates import ABSTAIN, Basis, GaussianVotes
-from localsmooth.collective.threat import power_up
+from localsmooth.collective.kernel.threat import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.models import Model

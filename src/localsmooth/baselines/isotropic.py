@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.collective import Threat
-from localsmooth.collective.threat import Constraints
+from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise

@@ -13,7 +13,7 @@ from localsmooth.baselines.isotropic import counted_curve, item_result, require_
 from localsmooth.bounds import Bonferroni, FixedThresholdHolm
 from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius
 from localsmooth.certificates.gaussian_votes import gaussian_vote_eta
-from localsmooth.collective.threat import power_up
+from localsmooth.collective.kernel.threat import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise

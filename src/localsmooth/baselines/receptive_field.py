@@ -12,7 +12,7 @@ from localsmooth.baselines.isotropic import item_result, require_isotropic, requ
 from localsmooth.baselines.shared_budget import Attack, BudgetSets, most_attacked
 from localsmooth.baselines.sparse_smooth import flip_probabilities, frontier_under, needed_by_size
 from localsmooth.certificates import ABSTAIN, certified_radius
-from localsmooth.collective.threat import Constraints
+from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_one_ball
 from localsmooth.baselines.regions import FlipFrontier, flip_frontier
 from localsmooth.certificates import ABSTAIN
-from localsmooth.collective.threat import Constraints
+from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Bernoulli, Noise, SparseFlips

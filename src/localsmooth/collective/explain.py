@@ -7,8 +7,8 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.setting import Setting, setting_at
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.search.setting import Setting, setting_at
 
 __all__ = ["smallest_budget_index", "smallest_budgets"]
 

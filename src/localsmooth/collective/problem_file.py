@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from localsmooth.archives import Archive
-from localsmooth.collective.answer import Answer
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.threat import Caps, Integer, Rows
+from localsmooth.collective.kernel.answer import Answer
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.kernel.threat import Caps, Integer, Rows
 from localsmooth.disk import expanded, read_text
 from localsmooth.errors import InvalidInputError
 

@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float, Int
 
 from localsmooth.certificates import BaseCertificates
 from localsmooth.collective import Problem, Threat
-from localsmooth.collective.arrays import UNIT
-from localsmooth.collective.threat import Constraints
+from localsmooth.collective.kernel.arrays import UNIT
+from localsmooth.collective.kernel.threat import Constraints
 
 __all__ = ["NodeProblem", "equal_flips", "node_problem"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.collective.dual import Cell, DualPoint
-from localsmooth.collective.region import LARGEST_SPLIT
-from localsmooth.collective.tighten import Ceiling
+from localsmooth.collective.kernel.ceiling import Ceiling
+from localsmooth.collective.kernel.dual import Cell, DualPoint
+from localsmooth.collective.kernel.region import LARGEST_SPLIT
 
 __all__ = ["LARGEST_SPLIT", "Leaf", "Node", "Proof", "SplitFeed", "SplitSpending", "Tighten", "children"]
 

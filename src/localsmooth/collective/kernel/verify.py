@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.collective.answer import Answer, Status
-from localsmooth.collective.attack import allowed, alone, survivors
-from localsmooth.collective.dual import Cell, evaluate_exactly, root_cell
-from localsmooth.collective.problem import Pieces, Problem
-from localsmooth.collective.proof import LARGEST_SPLIT, Leaf, Node, Proof, SplitFeed, Tighten, children
-from localsmooth.collective.region import Region, implied_uppers, region_at
-from localsmooth.collective.tighten import ceiling_exactly, lowered
+from localsmooth.collective.kernel.answer import Answer, Status
+from localsmooth.collective.kernel.attack import allowed, alone, survivors
+from localsmooth.collective.kernel.ceiling import ceiling_exactly, lowered
+from localsmooth.collective.kernel.dual import Cell, evaluate_exactly, root_cell
+from localsmooth.collective.kernel.problem import Pieces, Problem
+from localsmooth.collective.kernel.proof import LARGEST_SPLIT, Leaf, Node, Proof, SplitFeed, Tighten, children
+from localsmooth.collective.kernel.region import Region, implied_uppers, region_at
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["CertificateError", "prove", "verify"]

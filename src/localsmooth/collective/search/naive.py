@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localsmooth.collective.bound import Bound, Outcome, Worker
-from localsmooth.collective.dual import DualPoint, evaluate
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.proof import Leaf
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.kernel.dual import DualPoint, evaluate
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.kernel.proof import Leaf
+from localsmooth.collective.search.bound import Bound, Outcome, Worker
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Naive"]
 

@@ -6,14 +6,14 @@ import math
 import time
 from dataclasses import dataclass
 
-from localsmooth.collective.answer import Status
-from localsmooth.collective.arrays import Number
-from localsmooth.collective.bound import Bound, Outcome, Worker
-from localsmooth.collective.direct import Claim, ask, polished
-from localsmooth.collective.envelope import EnvelopeWorker
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.search import Search
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.kernel.answer import Status
+from localsmooth.collective.kernel.arrays import Number
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.search.bound import Bound, Outcome, Worker
+from localsmooth.collective.search.direct import Claim, ask, polished
+from localsmooth.collective.search.envelope import EnvelopeWorker
+from localsmooth.collective.search.setting import Setting
+from localsmooth.collective.search.tree import Search
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Milp"]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
-from localsmooth.collective.dual import DualPoint, evaluate
-from localsmooth.collective.minorant import ReciprocalLines
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.kernel.dual import DualPoint, evaluate
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.search.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.search.minorant import ReciprocalLines
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["LinearProgram"]
 

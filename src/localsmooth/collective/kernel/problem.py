@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.blocks import look_up
-from localsmooth.collective.arrays import Numbers, plain_numbers
-from localsmooth.collective.steps import Steps, step_functions
-from localsmooth.collective.threat import Constraints, Threat
+from localsmooth.collective.kernel.arrays import Numbers, plain_numbers
+from localsmooth.collective.kernel.steps import Steps, step_functions
+from localsmooth.collective.kernel.threat import Constraints, Threat
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Pieces", "Problem"]

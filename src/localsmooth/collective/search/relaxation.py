@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.collective.dual import Cell, DualPoint, padded
-from localsmooth.collective.linear_program import Basis, LinearModel, Solution
-from localsmooth.collective.minorant import Minorant
-from localsmooth.collective.problem import Pieces
-from localsmooth.collective.region import UNIT
-from localsmooth.collective.setting import Setting
-from localsmooth.collective.steps import Steps
+from localsmooth.collective.kernel.dual import Cell, DualPoint, padded
+from localsmooth.collective.kernel.problem import Pieces
+from localsmooth.collective.kernel.region import UNIT
+from localsmooth.collective.kernel.steps import Steps
+from localsmooth.collective.search.linear_program import Basis, LinearModel, Solution
+from localsmooth.collective.search.minorant import Minorant
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Line", "Relaxation", "Relaxed"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from localsmooth.collective.bound import Bound
-from localsmooth.collective.envelope import Envelope
-from localsmooth.collective.exact import Exact
-from localsmooth.collective.milp import Milp
-from localsmooth.collective.naive import Naive
-from localsmooth.collective.paper import LinearProgram
+from localsmooth.collective.search.bound import Bound
+from localsmooth.collective.search.envelope import Envelope
+from localsmooth.collective.search.exact import Exact
+from localsmooth.collective.search.milp import Milp
+from localsmooth.collective.search.naive import Naive
+from localsmooth.collective.search.paper import LinearProgram
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["BOUNDS", "AnyBound", "AnyBounds", "as_bound", "as_bounds"]

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.collective.answer import Status
-from localsmooth.collective.arrays import Number
-from localsmooth.collective.dual import DualPoint, evaluate
-from localsmooth.collective.linear_program import Basis
-from localsmooth.collective.minorant import Minorant
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.proof import Leaf, Node
-from localsmooth.collective.relaxation import Line, Relaxation, Relaxed
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.kernel.answer import Status
+from localsmooth.collective.kernel.arrays import Number
+from localsmooth.collective.kernel.dual import DualPoint, evaluate
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.kernel.proof import Leaf, Node
+from localsmooth.collective.search.linear_program import Basis
+from localsmooth.collective.search.minorant import Minorant
+from localsmooth.collective.search.relaxation import Line, Relaxation, Relaxed
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Bound", "Outcome", "RelaxationWorker", "Worker"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localsmooth.collective.bound import Bound, RelaxationWorker, Worker
-from localsmooth.collective.dual import DualPoint
-from localsmooth.collective.minorant import EnvelopeLines, ReciprocalLines
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.relaxation import Relaxed
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.kernel.dual import DualPoint
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.search.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.search.minorant import EnvelopeLines, ReciprocalLines
+from localsmooth.collective.search.relaxation import Relaxed
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Envelope", "EnvelopeWorker"]
 

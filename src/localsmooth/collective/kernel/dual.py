@@ -18,9 +18,9 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.collective.problem import Pieces
-from localsmooth.collective.region import TINY, UNIT, Region, underflows
-from localsmooth.collective.steps import Steps
+from localsmooth.collective.kernel.problem import Pieces
+from localsmooth.collective.kernel.region import TINY, UNIT, Region, underflows
+from localsmooth.collective.kernel.steps import Steps
 
 __all__ = ["Cell", "DualPoint", "evaluate", "evaluate_exactly", "padded", "root_cell"]
 

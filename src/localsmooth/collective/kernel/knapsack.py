@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.collective.arrays import TINY, UNIT
+from localsmooth.collective.kernel.arrays import TINY, UNIT
 
 __all__ = ["knapsack_supports"]
 

@@ -19,15 +19,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
-from localsmooth.collective.adversary import Adversary
-from localsmooth.collective.attack import alone, estimates, fit, survivors
-from localsmooth.collective.dual import Cell, DualPoint, evaluate
-from localsmooth.collective.minorant import EnvelopeLines
-from localsmooth.collective.problem import Pieces
-from localsmooth.collective.proof import LARGEST_SPLIT, Leaf, Node, SplitFeed, SplitSpending, Tighten, children
-from localsmooth.collective.relaxation import Relaxation, Relaxed
-from localsmooth.collective.setting import Setting
-from localsmooth.collective.tighten import Tightener, lowered
+from localsmooth.collective.kernel.attack import alone, survivors
+from localsmooth.collective.kernel.ceiling import lowered
+from localsmooth.collective.kernel.dual import Cell, DualPoint, evaluate
+from localsmooth.collective.kernel.problem import Pieces
+from localsmooth.collective.kernel.proof import LARGEST_SPLIT, Leaf, Node, SplitFeed, SplitSpending, Tighten, children
+from localsmooth.collective.search.adversary import Adversary
+from localsmooth.collective.search.candidates import estimates, fit
+from localsmooth.collective.search.minorant import EnvelopeLines
+from localsmooth.collective.search.relaxation import Relaxation, Relaxed
+from localsmooth.collective.search.setting import Setting
+from localsmooth.collective.search.tightener import Tightener
 
 __all__ = ["Search"]
 

@@ -9,21 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.collective.arrays import TINY, UNIT
-from localsmooth.collective.knapsack import knapsack_supports
-from localsmooth.collective.linear_program import LinearModel
-from localsmooth.collective.threat import Constraints
+from localsmooth.collective.kernel.arrays import TINY, UNIT
+from localsmooth.collective.kernel.threat import Constraints
 
-__all__ = [
-    "LARGEST_SPLIT",
-    "Region",
-    "Supports",
-    "implied_uppers",
-    "region_at",
-    "support_value",
-    "supports",
-    "underflows",
-]
+__all__ = ["LARGEST_SPLIT", "Region", "Supports", "implied_uppers", "region_at", "support_value", "underflows"]
 
 LARGEST_SPLIT = 2**53 - 1
 """Below it, a whole number and its successor both are floating-point numbers."""
@@ -185,42 +174,3 @@ def support_value(
     # Without anything fed, or with an empty box, the support is zero exactly.
     idle = ~np.any((weights > 0) & (region.upper > 0), axis=1)
     return np.where(idle, 0.0, total)
-
-
-def supports(weights: Float[np.ndarray, "pieces real"], region: Region) -> Supports:
-    """Bound what each inequality can be fed: in closed form where every column has one budget, by LPs elsewhere."""
-    weights = np.pad(weights, ((0, 0), (0, len(region.upper) - region.real)))
-    closed = knapsack_supports(weights, region.rows, region.limits, region.upper)
-    if closed is not None:
-        return Supports(*closed)
-    best = np.zeros((len(weights), len(region.limits)))
-    values = support_value(weights, best, region)
-    for piece, duals in enumerate(_prices(weights, region)):
-        if duals is not None:
-            value = support_value(weights[piece : piece + 1], duals[None], region)[0]
-            if value < values[piece]:
-                values[piece], best[piece] = value, duals
-    return Supports(values, best)
-
-
-def _prices(weights: Float[np.ndarray, "pieces columns"], region: Region) -> Iterator[Float[np.ndarray, "rows"] | None]:
-    """Yield the row multipliers of max W_p · b for each inequality by an LP, None where it finds none."""
-    rows, width = region.rows, len(region.upper)
-    sizes = np.where(region.limits > 0, region.limits, np.abs(rows).max(axis=1, initial=0.0))
-    sizes = np.where(sizes > 0, sizes, 1.0)
-    model = LinearModel()
-    model.load(
-        np.zeros(width),
-        np.zeros(width),
-        region.upper,
-        rows / sizes[:, None],
-        np.full(len(sizes), -np.inf),
-        region.limits / sizes,
-    )
-    for row in weights:
-        most = float(np.max(row, initial=0.0)) or 1.0
-        model.aim(-row / most)
-        solution = model.solve()
-        with np.errstate(over="ignore"):
-            prices = np.maximum(0.0, -solution.duals * most / sizes)
-        yield prices if solution.feasible and bool(np.all(np.isfinite(prices))) else None

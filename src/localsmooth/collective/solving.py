@@ -10,18 +10,19 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.collective.answer import Answer, Curve, Status
-from localsmooth.collective.attack import estimates, fit, simple_attacks, survivors
-from localsmooth.collective.bound import Outcome, Worker
-from localsmooth.collective.dual import DualPoint, evaluate
-from localsmooth.collective.envelope import Envelope
-from localsmooth.collective.names import AnyBound, as_bound
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.progress import Reporter, Tell
-from localsmooth.collective.proof import Leaf, Proof
-from localsmooth.collective.setting import Setting, setting_at
-from localsmooth.collective.verify import CertificateError
-from localsmooth.collective.verify import verify as check
+from localsmooth.collective.kernel.answer import Answer, Curve, Status
+from localsmooth.collective.kernel.attack import survivors
+from localsmooth.collective.kernel.dual import DualPoint, evaluate
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.kernel.proof import Leaf, Proof
+from localsmooth.collective.kernel.verify import CertificateError
+from localsmooth.collective.kernel.verify import verify as check
+from localsmooth.collective.search.bound import Outcome, Worker
+from localsmooth.collective.search.candidates import estimates, fit, simple_attacks
+from localsmooth.collective.search.envelope import Envelope
+from localsmooth.collective.search.names import AnyBound, as_bound
+from localsmooth.collective.search.progress import Reporter, Tell
+from localsmooth.collective.search.setting import Setting, setting_at
 
 __all__ = ["solve"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localsmooth.collective.dual import Cell, root_cell
-from localsmooth.collective.problem import Pieces, Problem
-from localsmooth.collective.region import Region, Supports, region_at, supports
+from localsmooth.collective.kernel.dual import Cell, root_cell
+from localsmooth.collective.kernel.problem import Pieces, Problem
+from localsmooth.collective.kernel.region import Region, Supports, region_at
+from localsmooth.collective.search.supports import supports
 
 __all__ = ["Setting", "setting_at"]
 

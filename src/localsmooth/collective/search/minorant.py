@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from localsmooth.collective.steps import Steps
+from localsmooth.collective.kernel.steps import Steps
 
 __all__ = ["EnvelopeLines", "Minorant", "ReciprocalLines"]
 

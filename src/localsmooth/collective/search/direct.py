@@ -11,10 +11,10 @@ import highspy
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.collective.adversary import Adversary
-from localsmooth.collective.dual import padded
-from localsmooth.collective.linear_program import LinearModel, sparse_rows
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.kernel.dual import padded
+from localsmooth.collective.search.adversary import Adversary
+from localsmooth.collective.search.linear_program import LinearModel, sparse_rows
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Claim", "ask", "polished"]
 

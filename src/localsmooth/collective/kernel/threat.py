@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.collective.arrays import Number, Numbers, plain_numbers
+from localsmooth.collective.kernel.arrays import Number, Numbers, plain_numbers
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["AtMostGroups", "Ball", "Caps", "Constraints", "GroupBudgets", "Integer", "Rows", "Threat", "power_up"]

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.collective.attack import standing
-from localsmooth.collective.problem import Problem
-from localsmooth.collective.proof import Proof
+from localsmooth.collective.kernel.attack import standing
+from localsmooth.collective.kernel.problem import Problem
+from localsmooth.collective.kernel.proof import Proof
 
 __all__ = ["Answer", "Curve", "Status"]
 
@@ -57,7 +57,7 @@ class Answer:
     index
         Which of the problem's budgets this is the answer to.
     proof
-        The dual numbers behind ``certified``, for `localsmooth.collective.verify`.
+        The dual numbers behind ``certified``, for `localsmooth.collective.kernel.verify`.
     verified
         The exact rational lower bound, where ``verify`` re-proved the answer; None otherwise.
     claimed

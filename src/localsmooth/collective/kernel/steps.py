@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.collective.hull import Hull
+from localsmooth.collective.kernel.hull import Hull
 
 __all__ = ["Steps", "step_function", "step_functions"]
 

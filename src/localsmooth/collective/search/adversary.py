@@ -7,9 +7,9 @@ import time
 import numpy as np
 from jaxtyping import Bool, Float
 
-from localsmooth.collective.attack import estimates
-from localsmooth.collective.linear_program import LinearModel
-from localsmooth.collective.setting import Setting
+from localsmooth.collective.search.candidates import estimates
+from localsmooth.collective.search.linear_program import LinearModel
+from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Adversary"]
 

@@ -1,0 +1,54 @@
+"""What users of the room need, for type checkers and for the lazy loader: each is imported on first use."""
+
+from .explain import smallest_budget_index, smallest_budgets
+from .kernel.answer import Answer, Curve, Status
+from .kernel.problem import Problem
+from .kernel.proof import Proof
+from .kernel.threat import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows, Threat
+from .kernel.verify import CertificateError, verify
+from .problem_file import answer_record, problem_from, read_problems
+from .search.bound import Bound
+from .search.envelope import Envelope
+from .search.exact import Exact
+from .search.milp import Milp
+from .search.naive import Naive
+from .search.names import BOUNDS, AnyBound, AnyBounds, as_bound, as_bounds
+from .search.paper import LinearProgram
+from .search.progress import Progress, Tell
+from .solving import solve
+
+__all__ = [
+    "BOUNDS",
+    "Answer",
+    "AnyBound",
+    "AnyBounds",
+    "AtMostGroups",
+    "Ball",
+    "Bound",
+    "Caps",
+    "CertificateError",
+    "Curve",
+    "Envelope",
+    "Exact",
+    "GroupBudgets",
+    "Integer",
+    "LinearProgram",
+    "Milp",
+    "Naive",
+    "Problem",
+    "Progress",
+    "Proof",
+    "Rows",
+    "Status",
+    "Tell",
+    "Threat",
+    "answer_record",
+    "as_bound",
+    "as_bounds",
+    "problem_from",
+    "read_problems",
+    "smallest_budget_index",
+    "smallest_budgets",
+    "solve",
+    "verify",
+]

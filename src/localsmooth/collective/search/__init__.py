@@ -1,0 +1,1 @@
+"""What proposes: linear programs, relaxations, search trees. Nothing here is believed."""
