@@ -25,27 +25,14 @@ from collections.abc import Callable
 
 import torch
 
+from localsmooth.execution import Executor, ProcessExecutor, RayExecutor, SerialExecutor
+from localsmooth.execution.fleet import FleetSession
 from localsmooth.layout import Layout, grid_layout, isotropic_layout, windowed
 from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import (
-    ArraySubject,
-    BatchSize,
-    Chunk,
-    ChunkWorker,
-    DirectoryStore,
-    Executor,
-    Job,
-    ProcessExecutor,
-    RayExecutor,
-    SamplingPlan,
-    SerialExecutor,
-    Stage,
-    calibrate,
-    describe_run,
-)
+from localsmooth.runs import Chunk, DirectoryStore, SamplingPlan, Stage
+from localsmooth.sampling import ArraySubject, BatchSize, ChunkWorker, Job, calibrate, describe_run
 from localsmooth.sampling.counter import Counters
-from localsmooth.sampling.fleet import FleetSession
 from localsmooth.scenes import UNet
 
 SIGMA = (0.15, 1.0)

@@ -17,10 +17,12 @@ from collections.abc import Callable
 
 import torch
 
+from localsmooth.execution import sample
 from localsmooth.layout import Layout, grid_layout, isotropic_layout, windowed
 from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import DirectoryStore, SamplingOptions, SamplingPlan, calibrate, sample
+from localsmooth.runs import DirectoryStore, SamplingPlan
+from localsmooth.sampling import SamplingOptions, calibrate
 from localsmooth.scenes import UNet
 
 SIGMA = (0.15, 1.0)

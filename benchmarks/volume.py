@@ -29,7 +29,8 @@ from torch import nn
 
 import localsmooth as ls
 from localsmooth.certificates.combined import OutputVotes, certify_outputs
-from localsmooth.sampling import SamplingOptions, sample
+from localsmooth.execution import sample
+from localsmooth.sampling import SamplingOptions
 
 Result = TypeVar("Result")
 

@@ -17,8 +17,8 @@ from localsmooth.disk import expanded, read_text, require_writable, write_atomic
 from localsmooth.errors import LocalsmoothError, OutputError
 from localsmooth.report import write_report
 from localsmooth.results import build_dataset, load, save
-from localsmooth.sampling import DirectoryStore
-from localsmooth.sampling.files import LocalFiles
+from localsmooth.runs import DirectoryStore
+from localsmooth.runs.files import LocalFiles
 from tests.results.synthetic import make_item, run_info
 
 posix = pytest.mark.skipif(os.name != "posix", reason="asks for permissions and links of POSIX")

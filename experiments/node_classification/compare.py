@@ -23,6 +23,7 @@ from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import Exact
 from localsmooth.config import GraphConfiguration, parse_graph_configuration
 from localsmooth.config.build_graph import build_classifier, build_graph_data, build_graph_plan
+from localsmooth.execution import default_progress
 from localsmooth.graphs import (
     COLLECTIVE_BOUNDS,
     attribute_caps,
@@ -32,7 +33,8 @@ from localsmooth.graphs import (
     sample_nodes,
 )
 from localsmooth.graphs.counters import node_counters
-from localsmooth.sampling import DirectoryStore, StoreError, collect_tallies, default_progress
+from localsmooth.runs import DirectoryStore, StoreError
+from localsmooth.sampling import collect_tallies
 
 CLUSTERS = 5
 # Clusters, and the deletion probabilities of an output's own cluster and of the farthest.

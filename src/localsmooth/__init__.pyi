@@ -44,6 +44,7 @@ from .collective import (
 )
 from .datasets import Item, ItemSet, load_arrays, load_pictures
 from .errors import InvalidInputError, LocalsmoothError
+from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
 from .layout import (
     Grid,
     GridLayout,
@@ -60,14 +61,8 @@ from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from .pipeline import Flips, Kind, StopWhenDecided, certify, recertify
 from .report import write_report
 from .results import load_result, save_result
-from .sampling import (
-    ProcessExecutor,
-    RayExecutor,
-    SamplingOptions,
-    SamplingPlan,
-    SerialExecutor,
-    ThreadExecutor,
-)
+from .runs import SamplingPlan
+from .sampling import SamplingOptions
 
 __all__ = [
     "ABSTAIN",

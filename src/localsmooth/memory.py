@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import torch
 
-__all__ = ["is_out_of_memory"]
+__all__ = ["is_out_of_memory", "peak_device_memory", "peak_memory"]
 
 _PHRASES = (
     "out of memory",
@@ -22,3 +25,24 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error).lower()
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in _PHRASES)
+
+
+def peak_memory() -> int | None:
+    """Largest resident memory of this process so far, in bytes; None where the system does not tell."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    kibi = 1 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kibi
+
+
+def peak_device_memory(device: torch.device) -> int | None:
+    """Largest memory that torch has used on a GPU, in bytes; None on a CPU."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None

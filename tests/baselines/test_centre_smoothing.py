@@ -26,13 +26,15 @@ from localsmooth.baselines.centre import (
 from localsmooth.baselines.centre_sampling import Ball
 from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Uniform
 from localsmooth.pipeline import StopWhenDecided, certify, recertify
 from localsmooth.report.html import render_report
 from localsmooth.results import load
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 from tests.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
 
 SIGMA = 0.5

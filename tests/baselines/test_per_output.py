@@ -13,11 +13,13 @@ from localsmooth.bounds import KFamilywise
 from localsmooth.certificates import ABSTAIN
 from localsmooth.collective import Exact
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Uniform
 from localsmooth.pipeline import COLLECTIVE_BOUNDS, certify, recertify
 from localsmooth.report.html import render_report
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 from tests.chance import assert_level_kept
 
 from ..pipeline.models import threshold_model

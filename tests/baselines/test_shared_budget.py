@@ -27,12 +27,14 @@ from localsmooth.collective import (
     solve,
 )
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.graphs import strictly_local
 from localsmooth.layout import GridLayout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips
 from localsmooth.pipeline import Flips, Kind, certify
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 from ..soundness.discrete_spaces import BinarySpace
 

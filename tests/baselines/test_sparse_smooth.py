@@ -11,12 +11,14 @@ from localsmooth.baselines import ReceptiveFields, SparseSmooth
 from localsmooth.baselines.regions import region_law
 from localsmooth.baselines.sparse_smooth import worst_of_size
 from localsmooth.certificates import ExactVotes
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips
 from localsmooth.pipeline import Flips, Kind, certify, recertify
 from localsmooth.report.html import render_report
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 SHAPE = (3, 4)
 BUDGETS = [0.0, 1.0, 2.0, 2.5, 4.0, 12.0]

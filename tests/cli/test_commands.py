@@ -20,9 +20,10 @@ from localsmooth.config.execution import ExecutionSection, build_executor
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.load import with_execution
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import ProcessExecutor, SerialExecutor, ThreadExecutor
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import load
-from localsmooth.sampling import ProcessExecutor, SerialExecutor, StoreError, ThreadExecutor
+from localsmooth.runs import StoreError
 
 CONFIG = configuration(
     data=SECTIONS["data"] + 'class_names = ["dark", "<b>bright</b>"]',

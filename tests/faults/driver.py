@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from localsmooth.sampling import DirectoryStore
+from localsmooth.runs import DirectoryStore
 from tests.faults.trouble import Troubled, disturbed, executor_named
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from localsmooth.sampling import DirectoryStore, SerialExecutor, StoreError
+from localsmooth.execution import SerialExecutor
+from localsmooth.runs import DirectoryStore, StoreError
 from tests.faults.trouble import CHUNKS, Troubled, disturbed, executor_named, undisturbed
 from tests.sampling.exact import assert_same
 

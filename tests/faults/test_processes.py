@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import PoisonedChunksError, ProcessExecutor
+from localsmooth.execution.fleet import WorkerError
+from localsmooth.execution.processes import _most, _share  # pyright: ignore[reportPrivateUsage]
 from localsmooth.models import CallableModel
-from localsmooth.sampling import MemoryStore, PoisonedChunksError, ProcessExecutor, SamplingPlan
-from localsmooth.sampling.fleet import WorkerError
-from localsmooth.sampling.processes import _most, _share  # pyright: ignore[reportPrivateUsage]
+from localsmooth.runs import MemoryStore, SamplingPlan
 from tests.faults.trouble import (
     CHUNKS,
     Comatose,
@@ -53,7 +54,7 @@ def test_without_sigkill_workers_are_replaced_and_ended_all_the_same(
     model = Leaving(tmp_path, call=5)
     monkeypatch.delattr(signal, "SIGKILL")
     monkeypatch.setattr(
-        "localsmooth.sampling.processes.Connection",
+        "localsmooth.execution.processes.Connection",
         type("Other", (), {"__class_getitem__": classmethod(lambda cls, _: cls)}),
     )
     found = disturbed(model, executor=ProcessExecutor(1))

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import PoisonedChunksError, RayExecutor, SerialExecutor
+from localsmooth.execution.fleet import WorkerError
 from localsmooth.models import TorchModel
-from localsmooth.sampling import DirectoryStore, MemoryStore, PoisonedChunksError, RayExecutor, SerialExecutor
-from localsmooth.sampling.fleet import WorkerError
+from localsmooth.runs import DirectoryStore, MemoryStore
 from localsmooth.scenes import UNet
 from tests.faults.trouble import CHUNKS, PLAN, Poisonous, Sleepy, Suicidal, Troubled, Unloadable, disturbed, undisturbed
 from tests.sampling.exact import assert_same, run

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import torch
 
+from localsmooth.execution import Executor, ProcessExecutor, SerialExecutor
+from localsmooth.execution import ThreadExecutor as Threads
 from localsmooth.layout import windowed
 from localsmooth.models import Model
-from localsmooth.sampling import Executor, ItemTally, ProcessExecutor, SamplingPlan, SerialExecutor, Store
-from localsmooth.sampling import ThreadExecutor as Threads
+from localsmooth.runs import SamplingPlan, Store
+from localsmooth.sampling import ItemTally
 from tests.sampling.exact import ExactModel, make_layout, run
 
 PLAN = SamplingPlan(n_candidate=30, n_bound=90, seed=11, chunk_size=10)

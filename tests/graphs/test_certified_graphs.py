@@ -42,7 +42,8 @@ from localsmooth.graphs import (
 )
 from localsmooth.layout import Partition
 from localsmooth.noise import SparseFlips
-from localsmooth.sampling import ItemTally, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import ItemTally
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn

@@ -24,7 +24,7 @@ from localsmooth.graphs import (
     spectral_clusters,
 )
 from localsmooth.noise import SparseFlips, drawable_probabilities
-from localsmooth.sampling import SamplingPlan
+from localsmooth.runs import SamplingPlan
 from tests.chance import assert_binomial
 
 from .exact import sharp_gcn

@@ -24,7 +24,7 @@ from localsmooth.graphs import (
     digit_graph,
 )
 from localsmooth.results import load
-from localsmooth.sampling import SamplingPlan
+from localsmooth.runs import SamplingPlan
 from tests.seeding import seeded
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"

@@ -29,7 +29,7 @@ from localsmooth.graphs import (
 from localsmooth.report import render_report, write_report
 from localsmooth.report.palette import rgb
 from localsmooth.results import build_dataset, kind_curve, load, save, validate
-from localsmooth.sampling import SamplingPlan
+from localsmooth.runs import SamplingPlan
 
 from ..report.browser import Session, find_browser, open_browser
 from ..results.synthetic import make_item, run_info

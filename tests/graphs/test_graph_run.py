@@ -22,6 +22,7 @@ from localsmooth.config.build_graph import (
     build_graph_settings,
 )
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.graphs import (
     COLLECTIVE_BOUNDS,
     GCN,
@@ -48,7 +49,7 @@ from localsmooth.pipeline.recertify import recertify
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
-from localsmooth.sampling import NoProgress, OtherRunError, SamplingPlan
+from localsmooth.runs import OtherRunError, SamplingPlan
 from tests.collective.tired import OutOfTime
 from tests.seeding import seeded
 

@@ -17,7 +17,7 @@ from localsmooth.graphs import (
     metis_clusters,
     sample_nodes,
 )
-from localsmooth.sampling import SamplingPlan
+from localsmooth.runs import SamplingPlan
 from tests.seeding import seeded
 
 from .conftest import random_graph

@@ -3,6 +3,14 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import (
+    OtherPartsMissingError,
+    Part,
+    PoisonedChunksError,
+    ProcessExecutor,
+    SerialExecutor,
+    ThreadExecutor,
+)
 from localsmooth.graphs import (
     APPNP,
     EdgeIndexClassifier,
@@ -14,19 +22,8 @@ from localsmooth.graphs import (
     score_histogram,
 )
 from localsmooth.layout import derived, item_digest
-from localsmooth.sampling import (
-    DirectoryStore,
-    MemoryStore,
-    OtherPartsMissingError,
-    Part,
-    PoisonedChunksError,
-    ProcessExecutor,
-    SamplingOptions,
-    SamplingPlan,
-    SerialExecutor,
-    StoreError,
-    ThreadExecutor,
-)
+from localsmooth.runs import DirectoryStore, MemoryStore, SamplingPlan, StoreError
+from localsmooth.sampling import SamplingOptions
 from tests.chance import assert_binomial, mean_margin
 from tests.seeding import seeded
 

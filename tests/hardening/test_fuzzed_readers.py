@@ -35,7 +35,7 @@ from localsmooth.graphs.npz import load_npz
 from localsmooth.pipeline import recertify
 from localsmooth.pipeline import record as run_record
 from localsmooth.results import load
-from localsmooth.sampling import DirectoryStore, RunConfiguration, survey
+from localsmooth.runs import DirectoryStore, RunConfiguration, survey
 from tests.hardening.mutations import damage_bytes, damage_values
 
 Attempt = Callable[[random.Random], object]
@@ -168,7 +168,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small finished run."""
     from localsmooth.layout import GridLayout
     from localsmooth.pipeline import certify
-    from localsmooth.sampling import SamplingPlan
+    from localsmooth.runs import SamplingPlan
     from tests.sampling.exact import ExactModel
 
     folder = tmp_path_factory.mktemp("runs") / "run"

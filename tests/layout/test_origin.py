@@ -10,6 +10,7 @@ import pytest
 
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress, sample
 from localsmooth.layout import (
     GridLayout,
     Layout,
@@ -25,7 +26,8 @@ from localsmooth.locality import largest_levels, measure_locality, propose, read
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian
 from localsmooth.pipeline import certify
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, sample
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 SHAPE = (4, 4)
 

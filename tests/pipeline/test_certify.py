@@ -23,13 +23,15 @@ from localsmooth.certificates import ABSTAIN
 from localsmooth.collective import Naive
 from localsmooth.collective.search.progress import Reporter
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, isotropic_layout, masked, windowed
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.pipeline import StopWhenDecided, certify, recertify
 from localsmooth.pipeline.record import RunRecordError
 from localsmooth.pipeline.settings import short_decimal
 from localsmooth.results import ACCURACY, RATIO, load, run_info
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, StoreError
+from localsmooth.runs import SamplingPlan, StoreError
+from localsmooth.sampling import SamplingOptions
 from tests.chance import CHECK, assert_binomial
 
 from .models import mean_model, threshold_model

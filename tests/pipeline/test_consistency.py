@@ -9,10 +9,12 @@ import pytest
 
 from localsmooth.bounds import KFamilywise
 from localsmooth.collective import Envelope, Naive
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.pipeline import certify, recertify
 from localsmooth.results import ACCURACY, RATIO, load
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 from tests.collective.tired import OutOfTime
 from tests.pipeline.models import threshold_model
 

@@ -35,12 +35,14 @@ from localsmooth.certificates import (
 from localsmooth.cli.app import app
 from localsmooth.collective import Envelope, Naive
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from localsmooth.pipeline import CertificationSettings, StopWhenDecided, certify, recertify
 from localsmooth.pipeline.stopping import with_goals
 from localsmooth.results import RATIO, load
-from localsmooth.sampling import DirectoryStore, NoProgress, SamplingOptions, SamplingPlan, Stage
+from localsmooth.runs import DirectoryStore, SamplingPlan, Stage
+from localsmooth.sampling import SamplingOptions
 from tests.pipeline.test_other_certificates import neighbourhood_model, soft_model
 
 SHAPE = (4, 6)

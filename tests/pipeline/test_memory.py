@@ -10,10 +10,12 @@ import numpy as np
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein
 from localsmooth.certificates import GaussianVotes
 from localsmooth.certificates.combined import OutputVotes, certify_outputs
+from localsmooth.execution import SerialExecutor, sample
 from localsmooth.layout import grid_layout, windowed
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import MemoryStore, SamplingOptions, SamplingPlan, SerialExecutor, Stage, sample
+from localsmooth.runs import MemoryStore, SamplingPlan, Stage
+from localsmooth.sampling import SamplingOptions
 
 SIDE = 90
 OUTPUTS = SIDE**3

@@ -19,13 +19,15 @@ from localsmooth.certificates import (
     UniformVotes,
 )
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips, Uniform
 from localsmooth.pipeline import certify, recertify
 from localsmooth.pipeline.threat import Flips, Kind, NormBall
 from localsmooth.results import RATIO, load, run_info
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 from tests.chance import CHECK
 
 SHAPE = (4, 6)

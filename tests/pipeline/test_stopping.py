@@ -33,13 +33,15 @@ from localsmooth.cli.summary import print_summary
 from localsmooth.config import parse_configuration
 from localsmooth.config.build import build_plan
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress, sample
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Bernoulli, Gaussian
 from localsmooth.pipeline import CertificationSettings, StopWhenDecided, certify, recertify
 from localsmooth.pipeline.record import load_items, load_record
 from localsmooth.pipeline.stopping import Goal, with_goals
 from localsmooth.results import RATIO, load, run_info
-from localsmooth.sampling import DirectoryStore, NoProgress, SamplingOptions, SamplingPlan, StoppingRule, sample
+from localsmooth.runs import DirectoryStore, SamplingPlan, StoppingRule
+from localsmooth.sampling import SamplingOptions
 from tests.chance import assert_level_kept
 from tests.config.test_configuration import changed
 from tests.pipeline.models import threshold_model

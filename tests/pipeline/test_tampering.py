@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, Partition
 from localsmooth.noise import SparseFlips
 from localsmooth.pipeline import Flips, Kind, certify, recertify
 from localsmooth.pipeline.record import RunRecordError, _digest
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan, StoreError
+from localsmooth.runs import SamplingPlan, StoreError
+from localsmooth.sampling import SamplingOptions
 
 from .models import threshold_model
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from localsmooth.execution import sample
 from localsmooth.layout import Layout, grid_layout
 from localsmooth.models import Model, OutputKind
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import ItemTally, SamplingOptions, SamplingPlan, Store, sample
+from localsmooth.runs import SamplingPlan, Store
+from localsmooth.sampling import ItemTally, SamplingOptions
 
 SHAPE = (8, 12)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import torch
 
 from localsmooth.layout import windowed
-from localsmooth.sampling import DirectoryStore, ItemTally, MemoryStore, SamplingPlan
+from localsmooth.runs import DirectoryStore, MemoryStore, SamplingPlan
+from localsmooth.sampling import ItemTally
 from tests.sampling.exact import make_layout, run
 
 PLAN = SamplingPlan(n_candidate=30, n_bound=120, seed=11, chunk_size=6)

@@ -9,9 +9,10 @@ import pytest
 import torch
 from rich.console import Console
 
+from localsmooth.execution import RichProgress
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, OutputKind
-from localsmooth.sampling import BatchSize, RichProgress, calibrate
+from localsmooth.sampling import BatchSize, calibrate
 from tests.sampling.exact import ExactModel, assert_same, run
 
 
@@ -159,9 +160,11 @@ def test_no_bar_is_drawn_where_there_is_no_terminal() -> None:
 
 
 def test_reduced_precision_says_what_is_certified() -> None:
+    from localsmooth.execution import sample
     from localsmooth.layout import isotropic_layout
     from localsmooth.noise import Gaussian
-    from localsmooth.sampling import SamplingOptions, SamplingPlan, sample
+    from localsmooth.runs import SamplingPlan
+    from localsmooth.sampling import SamplingOptions
 
     screen = console(terminal=False)
     model = Timed(Clock(), {False: 1.0, True: 1.0}, 1).with_options(precision=torch.float16)

@@ -10,22 +10,10 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.models import OutputKind
-from localsmooth.sampling import (
-    Accumulator,
-    Counter,
-    Counters,
-    CountingScope,
-    DirectoryStore,
-    LabelCounts,
-    MemoryStore,
-    OtherPartsMissingError,
-    Part,
-    Predictions,
-    Stage,
-    StoreError,
-    Votes,
-)
+from localsmooth.runs import DirectoryStore, MemoryStore, Stage, StoreError
+from localsmooth.sampling import Accumulator, Counter, Counters, CountingScope, LabelCounts, Predictions, Votes
 from tests.sampling.exact import PLAN, ExactModel, assert_same, run
 
 

@@ -14,26 +14,12 @@ import torch
 from scipy import stats
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Executor, PoisonedChunksError, Session, sample
 from localsmooth.layout import isotropic_layout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian, Randomness
-from localsmooth.sampling import (
-    ArraySubject,
-    BatchSize,
-    Chunk,
-    ChunkRecord,
-    ChunkWorker,
-    Executor,
-    FaultyPredictionError,
-    Job,
-    MemoryStore,
-    PoisonedChunksError,
-    SamplingOptions,
-    SamplingPlan,
-    Session,
-    Stage,
-    sample,
-)
+from localsmooth.runs import Chunk, ChunkRecord, MemoryStore, SamplingPlan, Stage
+from localsmooth.sampling import ArraySubject, BatchSize, ChunkWorker, FaultyPredictionError, Job, SamplingOptions
 from tests.chance import assert_binomial, likely
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_item, make_layout, run
 from tests.seeding import seeded

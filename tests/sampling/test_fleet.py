@@ -13,29 +13,21 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import windowed
-from localsmooth.noise import Gaussian
-from localsmooth.sampling import (
-    ArraySubject,
-    BatchSize,
-    Chunk,
-    ChunkRecord,
-    ChunkWorker,
-    DirectoryStore,
+from localsmooth.execution import (
     Executor,
-    Job,
-    MemoryStore,
     PoisonedChunksError,
     ProcessExecutor,
-    SamplingPlan,
     SerialExecutor,
     Session,
-    Stage,
     ThreadExecutor,
     redraw,
 )
-from localsmooth.sampling.executor import FailedChunkError, Trouble
-from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
+from localsmooth.execution.executor import FailedChunkError, Trouble
+from localsmooth.execution.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
+from localsmooth.layout import windowed
+from localsmooth.noise import Gaussian
+from localsmooth.runs import Chunk, ChunkRecord, DirectoryStore, MemoryStore, SamplingPlan, Stage
+from localsmooth.sampling import ArraySubject, BatchSize, ChunkWorker, Job
 from tests.sampling.exact import ExactModel, assert_same, make_item, make_layout, run
 from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
 from tests.sampling.test_stopping import Unanimity, assert_equal

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from localsmooth.sampling import DirectoryStore
+from localsmooth.runs import DirectoryStore
 from tests.sampling.exact import ExactModel, assert_same, run
 
 ROOT = Path(__file__).parents[2]

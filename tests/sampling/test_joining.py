@@ -12,13 +12,11 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling import (
+from localsmooth.execution import OtherPartsMissingError, Part, PoisonedChunksError
+from localsmooth.runs import (
     ChunkRecord,
     DirectoryStore,
     FileStore,
-    OtherPartsMissingError,
-    Part,
-    PoisonedChunksError,
     SamplingPlan,
     Stage,
     StoreError,
@@ -27,7 +25,7 @@ from localsmooth.sampling import (
     open_store,
     survey,
 )
-from localsmooth.sampling.record import decode_chunk, encode_chunk
+from localsmooth.runs.record import decode_chunk, encode_chunk
 from tests.sampling.exact import PLAN, ExactModel, assert_same, run
 
 COUNTED = 4 * (PLAN.n_candidate + PLAN.n_bound)

@@ -9,10 +9,12 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import sample
 from localsmooth.layout import windowed
 from localsmooth.models import Model, OutputKind
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import DirectoryStore, ItemTally, MemoryStore, SamplingOptions, Store, StoreError, sample
+from localsmooth.runs import DirectoryStore, MemoryStore, Store, StoreError
+from localsmooth.sampling import ItemTally, SamplingOptions
 from localsmooth.sampling.arrays import ArraySubject
 from localsmooth.sampling.options import BatchSize
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_item, make_layout

@@ -12,16 +12,17 @@ import pytest
 import torch
 from rich.console import Console
 
-from localsmooth.sampling import (
+from localsmooth.execution import (
     JsonProgress,
-    MemoryStore,
     NoProgress,
     RichProgress,
     SamplingSummary,
     SerialExecutor,
     tell_certifying,
 )
-from localsmooth.sampling.usage import EnergyMeter, UsageMeter, peak_memory
+from localsmooth.execution.usage import EnergyMeter, UsageMeter
+from localsmooth.memory import peak_memory
+from localsmooth.runs import MemoryStore
 from tests.sampling.exact import PLAN, ExactModel, run
 
 TOTAL = 4 * (PLAN.n_candidate + PLAN.n_bound)

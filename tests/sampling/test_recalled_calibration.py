@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from localsmooth.execution import SerialExecutor, sample
 from localsmooth.layout import grid_layout
 from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import DirectoryStore, SamplingOptions, SamplingPlan, SerialExecutor, sample
-from localsmooth.sampling.store import ChunkKey, FinishedChunk, StoreError
+from localsmooth.runs import DirectoryStore, SamplingPlan
+from localsmooth.runs.store import ChunkKey, FinishedChunk, StoreError
+from localsmooth.sampling import SamplingOptions
 from tests.seeding import seeded
 
 SHAPE = (6, 8)

@@ -8,10 +8,12 @@ import torch
 
 from localsmooth.bounds import ScoreHistogram, ScoreMoments, even_thresholds
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import sample
 from localsmooth.layout import Layout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian, Randomness
-from localsmooth.sampling import Counters, SamplingOptions, SamplingPlan, Votes, sample
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import Counters, SamplingOptions, Votes
 from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins, ScorePowers
 
 SHAPE = (4, 5)

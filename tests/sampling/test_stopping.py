@@ -13,30 +13,19 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.noise import Gaussian
-from localsmooth.sampling import (
-    ChunkRecord,
-    ChunkWorker,
-    Counters,
-    DirectoryStore,
+from localsmooth.execution import (
     Executor,
     FailedChunkError,
-    ItemTally,
-    Job,
-    MemoryStore,
     PoisonedChunksError,
-    SamplingPlan,
     SamplingSummary,
     SerialExecutor,
     Session,
-    Stage,
-    StoppingRule,
-    StoreError,
     ThreadExecutor,
-    Votes,
-    describe_run,
 )
-from localsmooth.sampling.executor import Trouble
+from localsmooth.execution.executor import Trouble
+from localsmooth.noise import Gaussian
+from localsmooth.runs import ChunkRecord, DirectoryStore, MemoryStore, SamplingPlan, Stage, StoppingRule, StoreError
+from localsmooth.sampling import ChunkWorker, Counters, ItemTally, Job, Votes, describe_run
 from localsmooth.sampling.score_counters import LabelsAndScores, ScorePowers
 from tests.sampling.exact import ExactModel, assert_same, make_item, make_layout, run
 

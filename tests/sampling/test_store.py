@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling import (
+from localsmooth.runs import (
     Chunk,
     ChunkRecord,
     CorruptRecordError,
@@ -30,7 +30,7 @@ from localsmooth.sampling import (
     StoreError,
     open_store,
 )
-from localsmooth.sampling.record import decode_array, decode_chunk, encode_array, encode_chunk
+from localsmooth.runs.record import decode_array, decode_chunk, encode_array, encode_chunk
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
 
 HASH = "0123456789abcdef" * 4

@@ -11,16 +11,9 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import grid_layout
-from localsmooth.models import CallableModel, Model, OutputKind, TorchModel
-from localsmooth.noise import Gaussian
-from localsmooth.sampling import (
+from localsmooth.execution import (
     EXECUTORS,
-    ArraySubject,
-    MemoryStore,
     PoisonedChunksError,
-    SamplingOptions,
-    SamplingPlan,
     SerialExecutor,
     ThreadExecutor,
     default_executor,
@@ -28,6 +21,11 @@ from localsmooth.sampling import (
     sample,
     sample_subject,
 )
+from localsmooth.layout import grid_layout
+from localsmooth.models import CallableModel, Model, OutputKind, TorchModel
+from localsmooth.noise import Gaussian
+from localsmooth.runs import MemoryStore, SamplingPlan
+from localsmooth.sampling import ArraySubject, SamplingOptions
 from tests.seeding import seeded
 
 SHAPE = (6, 8)

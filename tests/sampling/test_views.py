@@ -12,7 +12,8 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, Partition, View, masked, windowed
 from localsmooth.models import OutputKind
 from localsmooth.noise import Gaussian, Randomness
-from localsmooth.sampling import Predictions, Stage
+from localsmooth.runs import Stage
+from localsmooth.sampling import Predictions
 from localsmooth.sampling.region import Region
 from tests.sampling.exact import PLAN, SHAPE, ExactModel, make_item, make_layout, run
 
@@ -144,8 +145,9 @@ def test_gaussian_tallies_of_one_dimensional_items() -> None:
         def scores(self, batch: torch.Tensor) -> torch.Tensor:
             return torch.stack([batch[:, 0], -batch[:, 0]], dim=1)
 
+    from localsmooth.execution import sample
     from localsmooth.layout import grid_layout
-    from localsmooth.sampling import SamplingOptions, sample
+    from localsmooth.sampling import SamplingOptions
 
     layout = grid_layout((3,), (10,), minimum=0.1, maximum=0.2)
     item = torch.ones(1, 10)

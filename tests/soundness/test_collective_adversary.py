@@ -10,11 +10,13 @@ from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.certificates import ABSTAIN
+from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import TorchModel
 from localsmooth.pipeline import certify
 from localsmooth.results import RATIO
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 SHAPE = (6, 8)
 LAYOUT = GridLayout((2, 2), 0.25, 0.6)

@@ -23,9 +23,11 @@ from worlds import WORLDS, World
 
 from localsmooth.certificates import ScoreCertificate
 from localsmooth.collective import Bound
+from localsmooth.execution import NoProgress
 from localsmooth.noise import BinaryNoise, Noise
 from localsmooth.pipeline import ItemMethod, ItemThreat, certify, recertify
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 REFERENCES: tuple[str | float, ...] = ("given", "mean", 0.0, 1.0)
 

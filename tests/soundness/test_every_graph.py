@@ -17,6 +17,7 @@ from truthful import Exactly, ExactScores
 from localsmooth.baselines import SparseSmooth
 from localsmooth.certificates import ABSTAIN, VoteCertificate, certified_radius
 from localsmooth.collective import AtMostGroups, Threat
+from localsmooth.execution import NoProgress
 from localsmooth.graphs import (
     AttackLimits,
     GraphSettings,
@@ -31,7 +32,8 @@ from localsmooth.graphs import (
 )
 from localsmooth.noise import SparseFlips
 from localsmooth.results import ACCURACY, RATIO
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 PLAN = SamplingPlan(30, 60, seed=1)
 OPTIONS = SamplingOptions(batch_size=64)

@@ -11,6 +11,7 @@ import torch
 
 from localsmooth.certificates import BernoulliScores
 from localsmooth.collective import Naive
+from localsmooth.execution import NoProgress
 from localsmooth.graphs import (
     AttributeSubject,
     EdgeIndexClassifier,
@@ -23,18 +24,8 @@ from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, Torc
 from localsmooth.noise import Bernoulli
 from localsmooth.pipeline import certify, recertify
 from localsmooth.pipeline.record import RunRecordError
-from localsmooth.sampling import (
-    BatchSize,
-    Chunk,
-    ChunkWorker,
-    CountingScope,
-    Job,
-    NoProgress,
-    Predictions,
-    SamplingOptions,
-    SamplingPlan,
-    Stage,
-)
+from localsmooth.runs import Chunk, SamplingPlan, Stage
+from localsmooth.sampling import BatchSize, ChunkWorker, CountingScope, Job, Predictions, SamplingOptions
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins, ScorePowers
 

@@ -25,11 +25,12 @@ from localsmooth.certificates import (
 from localsmooth.certificates.combined import OutputScores, OutputVotes, certify_outputs
 from localsmooth.collective import Ball, Caps, Envelope, Exact, Integer, LinearProgram, Naive, Problem, solve
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
 from localsmooth.layout import Layout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, BinaryNoise, SparseFlips
 from localsmooth.pipeline import certify
-from localsmooth.sampling import NoProgress, SamplingPlan
+from localsmooth.runs import SamplingPlan
 
 GROUPS = [0, 0, 1, 1]
 STEPS = 128

@@ -20,11 +20,13 @@ from worlds import WORLDS
 
 from localsmooth import graphs, pipeline
 from localsmooth.collective import Bound, Envelope, Threat
+from localsmooth.execution import NoProgress
 from localsmooth.graphs import sample_edges, sample_nodes
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise, SparseFlips
 from localsmooth.pipeline import ItemMethod, ItemThreat, NormBall
-from localsmooth.sampling import NoProgress, SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 SEEDS = range(3)
 

@@ -14,25 +14,15 @@ from localsmooth.baselines.centre import CentreOptions, choose_centre
 from localsmooth.baselines.label_maps import LabelMaps
 from localsmooth.certificates.combined import OutputVotes
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
 from localsmooth.pipeline.method import Drawn
-from localsmooth.sampling import (
-    ArraySubject,
-    BatchSize,
-    Chunk,
-    ChunkRecord,
-    RunConfiguration,
-    SamplingOptions,
-    SamplingPlan,
-    SamplingProgress,
-    Stage,
-    Store,
-    Subject,
-)
+from localsmooth.runs import Chunk, ChunkRecord, RunConfiguration, SamplingPlan, Stage, Store
+from localsmooth.runs.configuration import chosen_digest
+from localsmooth.sampling import ArraySubject, BatchSize, SamplingOptions, Subject
 from localsmooth.sampling.arrays import prepare_items
-from localsmooth.sampling.configuration import chosen_digest
 from localsmooth.sampling.preparation import compare_predictions
 from localsmooth.sampling.tally import require_choice
 
@@ -97,7 +87,7 @@ def draw_label_maps(
     Parameters
     ----------
     model, images, layouts, noise, plan, store, options, progress
-        As in `localsmooth.sampling.sample`.
+        As in `localsmooth.execution.sample`.
     centre
         Parameters of centre smoothing.
 

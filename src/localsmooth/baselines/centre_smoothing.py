@@ -17,6 +17,7 @@ from localsmooth.bounds import Bonferroni
 from localsmooth.certificates import ABSTAIN, Basis, GaussianVotes
 from localsmooth.collective.kernel.threat import power_up
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
@@ -25,7 +26,8 @@ from localsmooth.pipeline.method import Drawn, ItemMethod
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import NormBall
 from localsmooth.results import CertifiedCurve, ItemResult
-from localsmooth.sampling import SamplingOptions, SamplingPlan, SamplingProgress, Store
+from localsmooth.runs import SamplingPlan, Store
+from localsmooth.sampling import SamplingOptions
 
 __all__ = ["CentreSmoothing"]
 

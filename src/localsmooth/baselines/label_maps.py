@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from jaxtyping import Int, Integer
 
-from localsmooth.sampling import BatchSize, Chunk, FaultyPredictionError, Subject
+from localsmooth.runs import Chunk
+from localsmooth.sampling import BatchSize, FaultyPredictionError, Subject
 
 __all__ = ["LabelMaps", "Measured"]
 

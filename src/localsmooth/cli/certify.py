@@ -26,8 +26,8 @@ from localsmooth.config.build_model import build_model
 from localsmooth.config.execution import build_executor
 from localsmooth.config.load import with_execution
 from localsmooth.config.methods import build_method
+from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline.certify import run_certification
-from localsmooth.sampling import OtherPartsMissingError, Part
 
 __all__ = ["certify", "run_configuration"]
 

@@ -24,13 +24,14 @@ from localsmooth.config.execution import build_executor
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Part
 from localsmooth.graphs import GraphSettings, certify_graph, recertify_graph
 from localsmooth.graphs.store import GRAPH_ADDITIONS
 from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
-from localsmooth.sampling import Part, SamplingOptions
+from localsmooth.sampling import SamplingOptions
 
 __all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
 

@@ -16,13 +16,13 @@ from localsmooth.config.build import build_calibration, build_layout, build_nois
 from localsmooth.config.build_model import build_model
 from localsmooth.config.schema import LocalitySection, SparseFlipsSection
 from localsmooth.disk import make_folder, write_atomically
+from localsmooth.execution.pace import Pace
 from localsmooth.layout import Grid, Layout
 from localsmooth.locality import measure_joint, measure_locality, propose, write_levels
 from localsmooth.models import Model, check_model
 from localsmooth.report import save_figure
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
 from localsmooth.report.tables import Table, percent
-from localsmooth.sampling.pace import Pace
 from localsmooth.terminal import terminal
 
 __all__ = ["locality"]

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 from localsmooth.disk import expanded
 from localsmooth.pipeline.keeping import remembered_store
-from localsmooth.sampling import join, open_store
-from localsmooth.sampling.address import is_address
+from localsmooth.runs import join, open_store
+from localsmooth.runs.address import is_address
 from localsmooth.terminal import terminal
 
 __all__ = ["merge"]

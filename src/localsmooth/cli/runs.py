@@ -14,7 +14,7 @@ from rich.table import Table
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.keeping import open_tallies
-from localsmooth.sampling import DirectoryStore, RunOverview, StoreError, find_runs, open_store, survey
+from localsmooth.runs import DirectoryStore, RunOverview, StoreError, find_runs, open_store, survey
 from localsmooth.terminal import terminal
 
 __all__ = ["runs"]

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from localsmooth.cli.commands import Log
 from localsmooth.errors import LocalsmoothError
-from localsmooth.sampling import JsonProgress, RichProgress, SamplingProgress
+from localsmooth.execution import JsonProgress, RichProgress, SamplingProgress
 from localsmooth.terminal import terminal
 
 __all__ = ["JsonTeller", "Teller", "telling"]

@@ -71,7 +71,8 @@ from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.stopping import StopWhenDecided
 from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
-from localsmooth.sampling import SamplingOptions, SamplingPlan
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
 from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split
 
 __all__ = [

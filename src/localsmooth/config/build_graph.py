@@ -52,7 +52,7 @@ from localsmooth.graphs import (
     train_with_noise,
 )
 from localsmooth.layout import Layout
-from localsmooth.sampling import SamplingPlan
+from localsmooth.runs import SamplingPlan
 from localsmooth.seeds import torch_seeded
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from localsmooth.config.section import Section
-from localsmooth.sampling import Executor, ExecutorName, ProcessExecutor, RayExecutor, ThreadExecutor, named_executor
+from localsmooth.execution import Executor, ExecutorName, ProcessExecutor, RayExecutor, ThreadExecutor, named_executor
 
 __all__ = ["ExecutionSection", "build_executor"]
 

@@ -16,6 +16,7 @@ from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import ScoreCertificate
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, tell_certifying
 from localsmooth.graphs.classifier import NodeClassifier
 from localsmooth.graphs.counters import SCORE_BINS
 from localsmooth.graphs.drawing import node_positions
@@ -36,16 +37,8 @@ from localsmooth.pipeline.record import (
 )
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.pipeline.smoothing import sampled_at
-from localsmooth.sampling import (
-    DirectoryStore,
-    Executor,
-    ExecutorName,
-    Part,
-    SamplingOptions,
-    SamplingPlan,
-    SamplingProgress,
-    tell_certifying,
-)
+from localsmooth.runs import DirectoryStore, SamplingPlan
+from localsmooth.sampling import SamplingOptions
 
 __all__ = ["certify_graph", "chosen_nodes", "recertify_graph", "require_classifier"]
 

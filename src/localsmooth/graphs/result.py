@@ -33,7 +33,7 @@ from localsmooth.results import (
     attach_joint,
     build_dataset,
 )
-from localsmooth.sampling import RunConfiguration
+from localsmooth.runs import RunConfiguration
 
 __all__ = ["graph_result"]
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
 from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
 from localsmooth.graphs.counters import node_counters
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
@@ -19,23 +20,16 @@ from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.layout import Layout, item_digest
 from localsmooth.models import OutputKind
 from localsmooth.noise import SparseFlips
+from localsmooth.runs import RunConfiguration, SamplingPlan, Store
 from localsmooth.sampling import (
     BatchSize,
     Counters,
-    Executor,
-    ExecutorName,
     ItemTally,
-    Part,
     Predictions,
     PreparedGroup,
     Ready,
-    RunConfiguration,
     SamplingOptions,
-    SamplingPlan,
-    SamplingProgress,
-    Store,
     Subject,
-    sample_subject,
 )
 from localsmooth.sampling.region import Region
 
@@ -252,12 +246,12 @@ def sample_nodes(
     counters
         What is counted; votes and scores by default.
     store, options, executor, progress, part
-        As in `localsmooth.sampling.sample`.
+        As in `localsmooth.execution.sample`.
 
     Raises
     ------
     InvalidInputError, StoreError, PoisonedChunksError, OtherPartsMissingError
-        As in `localsmooth.sampling.sample`.
+        As in `localsmooth.execution.sample`.
     """
     counters = node_counters() if counters is None else counters
     subject = AttributeSubject(classifier, graph, layout, plan.seed, counters)

@@ -13,7 +13,8 @@ from localsmooth.graphs.counters import SCORE_BINS, node_counters
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
 from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.record import RunRecord, RunRecordError
-from localsmooth.sampling import DirectoryStore, ItemTally, SamplingPlan, Store, collect_tallies
+from localsmooth.runs import DirectoryStore, SamplingPlan, Store
+from localsmooth.sampling import ItemTally, collect_tallies
 
 __all__ = ["GRAPH_ADDITIONS", "GRAPH_RUN", "SampledGraph", "is_graph_run", "load_graph", "save_graph"]
 

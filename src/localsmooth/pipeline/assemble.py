@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from localsmooth.certificates import ScoreCertificate
+from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
 from localsmooth.pipeline.item import SampledItem, certify_item
 from localsmooth.pipeline.method import ItemMethod
@@ -16,7 +17,7 @@ from localsmooth.pipeline.record import ONE_BASIS, RunRecord
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.smoothing import describe_smoothing
 from localsmooth.results import ItemResult, Saving, build_dataset, consistent
-from localsmooth.sampling import RunConfiguration, SamplingProgress, tell_certifying
+from localsmooth.runs import RunConfiguration
 
 __all__ = ["assemble"]
 

@@ -28,6 +28,7 @@ from localsmooth.collective import AnyBounds, as_bounds
 from localsmooth.datasets import ItemSet
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, default_progress, sample
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
@@ -43,17 +44,8 @@ from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.smoothing import sampled_at
 from localsmooth.pipeline.stopping import StopWhenDecided, with_goals
 from localsmooth.pipeline.threat import ItemThreat, NormBall
-from localsmooth.sampling import (
-    Executor,
-    ExecutorName,
-    ItemTally,
-    Part,
-    SamplingOptions,
-    SamplingPlan,
-    SamplingProgress,
-    default_progress,
-    sample,
-)
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import ItemTally, SamplingOptions
 
 __all__ = ["certify", "run_certification"]
 
@@ -145,7 +137,7 @@ def certify(
         Address of another place for finished chunks, such as ``s3://bucket/run``; by default they are kept in `out`.
     part
         Draw this share of the output groups only, for machines without a disk in common; see
-        `localsmooth.sampling.join`. Nothing is certified before all parts are there.
+        `localsmooth.runs.join`. Nothing is certified before all parts are there.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.record import FINISHED
 from localsmooth.results import save, set_aside
-from localsmooth.sampling import (
+from localsmooth.runs import (
     DirectoryStore,
     FileStore,
     MemoryStore,
@@ -27,7 +27,7 @@ from localsmooth.sampling import (
     StoreError,
     open_store,
 )
-from localsmooth.sampling.address import is_address
+from localsmooth.runs.address import is_address
 
 __all__ = [
     "RunStores",

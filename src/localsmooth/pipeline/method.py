@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from localsmooth.certificates.combined import OutputVotes
+from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ItemResult
-from localsmooth.sampling import SamplingOptions, SamplingPlan, SamplingProgress, Store
+from localsmooth.runs import SamplingPlan, Store
+from localsmooth.sampling import SamplingOptions
 
 __all__ = ["Drawn", "ItemMethod"]
 
@@ -77,7 +79,7 @@ class ItemMethod(ABC):
         Parameters
         ----------
         model, layouts, noise, plan, store, options, progress
-            As in `localsmooth.sampling.sample`.
+            As in `localsmooth.execution.sample`.
         images
             The items' inputs.
         settings

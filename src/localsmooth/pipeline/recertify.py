@@ -26,7 +26,7 @@ from localsmooth.pipeline.record import (
 from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.threat import ItemThreat, NormBall
-from localsmooth.sampling import DirectoryStore
+from localsmooth.runs import DirectoryStore
 
 __all__ = ["recertify", "recertify_with"]
 

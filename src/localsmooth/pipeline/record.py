@@ -20,7 +20,7 @@ from localsmooth.layout import Layout, Partition
 from localsmooth.pipeline.item import SampledItem
 from localsmooth.pipeline.scores import ScoreCounting
 from localsmooth.results import RunInfo, Saving, Smoothing
-from localsmooth.sampling import DirectoryStore, Store
+from localsmooth.runs import DirectoryStore, Store
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
 
 __all__ = [

@@ -15,7 +15,7 @@ import numpy as np
 from localsmooth.layout import Layout
 from localsmooth.pipeline.record import RunRecordError, load_record
 from localsmooth.results import Smoothing
-from localsmooth.sampling import RunConfiguration
+from localsmooth.runs import RunConfiguration
 
 __all__ = ["describe_smoothing", "sampled_at"]
 

@@ -21,7 +21,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
 from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.sampling import SamplingPlan, StoppingRule
+from localsmooth.runs import SamplingPlan, StoppingRule
 
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
 

@@ -16,17 +16,17 @@ from localsmooth.layout import Layout, item_digest
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_batch, check_item, check_model
 from localsmooth.noise import Noise, PreparedNoise, Randomness
+from localsmooth.runs.configuration import RunConfiguration, digest
+from localsmooth.runs.plan import SamplingPlan
+from localsmooth.runs.store import Store
 from localsmooth.sampling.calibration import Calibration, calibrate, keep_calibration, recall_calibration
-from localsmooth.sampling.configuration import RunConfiguration, describe_run
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions
-from localsmooth.sampling.plan import SamplingPlan
 from localsmooth.sampling.predictions import Predictions
 from localsmooth.sampling.region import Region
-from localsmooth.sampling.store import Store
 from localsmooth.sampling.subject import PreparedGroup, Ready, Subject
 
-__all__ = ["ArraySubject", "prepare_items"]
+__all__ = ["ArraySubject", "describe_run", "prepare_items"]
 
 _TRIAL_STREAM = 2  # beside the two stages, so that no sample of a trial is ever counted
 _TRIAL_SAMPLES = 5
@@ -291,4 +291,41 @@ def _cropped_shape(shape: tuple[int, ...], crop: tuple[slice, ...] | None) -> tu
     leading = len(shape) - len(crop)
     return shape[:leading] + tuple(
         len(range(*part.indices(size))) for part, size in zip(crop, shape[leading:], strict=True)
+    )
+
+
+def describe_run(
+    model: Model,
+    items: Sequence[torch.Tensor],
+    layouts: Sequence[Layout],
+    noise: Noise,
+    plan: SamplingPlan,
+    counters: Counters,
+) -> RunConfiguration:
+    """Describe a run by all that affects its tallies: not by batch size, device, workers or memory format.
+
+    Parameters
+    ----------
+    model, layouts, noise, plan, counters
+        As in `sample`.
+    items
+        The items in the precision of the run.
+    """
+    return RunConfiguration(
+        {
+            "plan": dict(plan.configuration()),
+            "noise": dict(noise.configuration()),
+            "model": {
+                "fingerprint": model.fingerprint(),
+                "output": model.output.name,
+                "classes": model.classes,
+                "bounds": None if model.bounds is None else [float(b) for b in model.bounds],
+                "hidden_value": float(model.hidden_value),
+            },
+            "counters": dict(counters.configuration()),
+            "items": [
+                {"content": digest(item.cpu().numpy()), "precision": str(item.dtype), "layout": layout.digest()}
+                for item, layout in zip(items, layouts, strict=True)
+            ],
+        }
     )

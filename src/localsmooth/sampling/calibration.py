@@ -13,8 +13,8 @@ import torch
 
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model
+from localsmooth.runs.store import Store, StoreError
 from localsmooth.sampling.options import BatchSize, SamplingOptions
-from localsmooth.sampling.store import Store, StoreError
 
 __all__ = ["AdjustableModel", "Calibration", "calibrate", "keep_calibration", "recall_calibration"]
 

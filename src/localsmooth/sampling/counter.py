@@ -9,9 +9,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from localsmooth.errors import InvalidInputError
 from localsmooth.sampling.predictions import Predictions
 
-__all__ = ["Accumulator", "Counter", "Counters", "CountingScope", "LabelCounts", "Votes", "compact_type"]
+__all__ = [
+    "Accumulator",
+    "Counter",
+    "Counters",
+    "CountingScope",
+    "LabelCounts",
+    "Votes",
+    "compact_type",
+    "require_votes_only",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +179,20 @@ class Counters:
             "candidate": [dict(counter.configuration()) for counter in self.candidate],
             "bound": [dict(counter.configuration()) for counter in self.bound],
         }
+
+
+def require_votes_only(counters: Counters) -> None:
+    """Refuse to stop early where anything but votes is counted in the bound stage.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the counter.
+    """
+    for counter in counters.bound:
+        if not isinstance(counter, Votes):
+            raise InvalidInputError(
+                "stop",
+                f"{counter.name} are counted, and their bounds do not hold at a number of samples that depends on them",
+                "Count and certify votes alone, or draw every sample of the plan",
+            )

@@ -12,14 +12,13 @@ import numpy as np
 import torch
 
 from localsmooth.errors import LocalsmoothError
-from localsmooth.memory import is_out_of_memory
-from localsmooth.sampling.configuration import chosen_digest
+from localsmooth.memory import is_out_of_memory, peak_device_memory, peak_memory
+from localsmooth.runs.configuration import chosen_digest
+from localsmooth.runs.plan import Chunk, Stage
+from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.counter import CountingScope
 from localsmooth.sampling.options import BatchSize
-from localsmooth.sampling.plan import Chunk, Stage
-from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.subject import PreparedGroup, Subject
-from localsmooth.sampling.usage import peak_device_memory, peak_memory
 
 __all__ = ["ChunkWorker", "FaultyPredictionError", "Job"]
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Integer
 
-from localsmooth.sampling.store import Store, StoreError
+from localsmooth.runs.joining import PREDICTIONS, require_like_predictions
+from localsmooth.runs.store import Store
 from localsmooth.sampling.subject import Subject, groups_of
 
-__all__ = ["PREDICTIONS", "compare_predictions", "require_like_predictions"]
+__all__ = ["compare_predictions"]
 
-PREDICTIONS = "trial-predictions"
-"""Array with the labels of a few samples that are the same in every run."""
 _PREDICTION_STREAM = 3  # beside the two stages and the trials, so that none of these samples is ever counted
 _PLACES = 4  # output groups whose predictions are kept
 _FEWEST_SAMPLES, _MOST_SAMPLES = 2, 8
 _ENOUGH_LABELS = 2000
-_DIFFERING = 0.01  # share of the labels that another device, batch size or library may round differently
 
 
 def compare_predictions(subject: Subject, store: Store, *, keep: bool) -> None:
@@ -47,23 +45,6 @@ def compare_predictions(subject: Subject, store: Store, *, keep: bool) -> None:
         store.put_array(PREDICTIONS, labels)
         return
     require_like_predictions(store.get_array(PREDICTIONS), labels)
-
-
-def require_like_predictions(kept: np.ndarray, labels: np.ndarray) -> None:
-    """Refuse labels that differ from those of the same samples that another run kept.
-
-    Raises
-    ------
-    StoreError
-        If more than one in a hundred differ.
-    """
-    differing = float((kept != labels).mean()) if kept.shape == labels.shape else 1.0
-    if not differing <= _DIFFERING:
-        raise StoreError(
-            f"the model predicts differently from the one that drew the stored chunks: {100 * differing:.3g} % of its "
-            "labels for the same noisy samples are others, although its fingerprint is the same. Use another run "
-            "directory, or restore the model (its code, its libraries, the files and services that it uses)"
-        )
 
 
 def _trial_labels(subject: Subject) -> Integer[np.ndarray, " labels"]:

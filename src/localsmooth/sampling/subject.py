@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Integer
 
 from localsmooth.layout import Layout
-from localsmooth.sampling.configuration import RunConfiguration
+from localsmooth.runs.configuration import RunConfiguration
+from localsmooth.runs.plan import SamplingPlan
+from localsmooth.runs.store import Store
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions
-from localsmooth.sampling.plan import SamplingPlan
 from localsmooth.sampling.predictions import Predictions
-from localsmooth.sampling.store import Store
 
 __all__ = ["PreparedGroup", "Ready", "Subject", "groups_of"]
 

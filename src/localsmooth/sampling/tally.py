@@ -11,10 +11,10 @@ from jaxtyping import Int, Shaped
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
-from localsmooth.sampling.configuration import chosen_digest
+from localsmooth.runs.configuration import chosen_digest
+from localsmooth.runs.plan import SamplingPlan, Stage
+from localsmooth.runs.store import MergedCounts, Store, StoreError
 from localsmooth.sampling.counter import Counters
-from localsmooth.sampling.plan import SamplingPlan, Stage
-from localsmooth.sampling.store import MergedCounts, Store, StoreError
 
 __all__ = ["ItemTally", "choose", "collect_tallies", "settled"]
 

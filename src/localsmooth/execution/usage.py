@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
+from localsmooth.runs.record import ChunkRecord
 
-from localsmooth.sampling.record import ChunkRecord
-
-__all__ = ["EnergyMeter", "SamplingSummary", "UsageMeter", "peak_device_memory", "peak_memory"]
+__all__ = ["EnergyMeter", "SamplingSummary", "UsageMeter"]
 
 _COUNTERS = Path("/sys/class/powercap")
 _MEBI = 1 << 20
@@ -62,27 +59,6 @@ class SamplingSummary:
             "energy not known" if self.energy is None else f"{self.energy:,.0f} J of this machine's processors"
         )
         return ", ".join(parts)
-
-
-def peak_memory() -> int | None:
-    """Largest resident memory of this process so far, in bytes; None where the system does not tell."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    try:
-        import resource
-    except ImportError:
-        return None
-    kibi = 1 if sys.platform == "darwin" else 1 << 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kibi
-
-
-def peak_device_memory(device: torch.device) -> int | None:
-    """Largest memory that torch has used on a GPU, in bytes; None on a CPU."""
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
 
 
 class EnergyMeter:

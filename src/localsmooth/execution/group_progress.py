@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from localsmooth.sampling.plan import Chunk, SamplingPlan
-from localsmooth.sampling.record import ChunkRecord
-from localsmooth.sampling.store import MergedCounts
+from localsmooth.runs.plan import Chunk, SamplingPlan
+from localsmooth.runs.record import ChunkRecord
+from localsmooth.runs.store import MergedCounts
 
 __all__ = ["GroupProgress"]
 

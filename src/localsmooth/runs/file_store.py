@@ -9,10 +9,10 @@ from typing import cast
 
 import numpy as np
 
-from localsmooth.sampling.configuration import RunConfiguration
-from localsmooth.sampling.files import Files
-from localsmooth.sampling.plan import Stage
-from localsmooth.sampling.record import (
+from localsmooth.runs.configuration import RunConfiguration
+from localsmooth.runs.files import Files
+from localsmooth.runs.plan import Stage
+from localsmooth.runs.record import (
     ChunkRecord,
     CorruptRecordError,
     decode_array,
@@ -20,7 +20,7 @@ from localsmooth.sampling.record import (
     encode_array,
     encode_chunk,
 )
-from localsmooth.sampling.store import (
+from localsmooth.runs.store import (
     ChunkKey,
     FinishedChunk,
     MergedCounts,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.stopping import StoppingRule
+from localsmooth.runs.stopping import StoppingRule
 
 __all__ = ["Chunk", "SamplingPlan", "Stage"]
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from localsmooth.sampling.pace import Pace
-from localsmooth.sampling.usage import SamplingSummary
+from localsmooth.execution.pace import Pace
+from localsmooth.execution.usage import SamplingSummary
 from localsmooth.terminal import terminal
 
 __all__ = [

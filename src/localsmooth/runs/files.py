@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 
 from localsmooth.disk import write_atomically
 from localsmooth.errors import OutputError
-from localsmooth.sampling.store import StoreError
+from localsmooth.runs.store import StoreError
 
 __all__ = ["Files", "LocalFiles"]
 

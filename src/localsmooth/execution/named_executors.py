@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.executor import Executor, SerialExecutor
-from localsmooth.sampling.processes import ProcessExecutor
-from localsmooth.sampling.ray_cluster import RayExecutor
-from localsmooth.sampling.threads import ThreadExecutor
+from localsmooth.execution.executor import Executor, SerialExecutor
+from localsmooth.execution.processes import ProcessExecutor
+from localsmooth.execution.ray_cluster import RayExecutor
+from localsmooth.execution.threads import ThreadExecutor
 
 __all__ = ["EXECUTORS", "ExecutorName", "named_executor"]
 

@@ -21,11 +21,11 @@ from typing import Any, cast
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution.executor import Executor, Session, Trouble, one_thread
+from localsmooth.execution.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
+from localsmooth.execution.process_worker import HELLO, READY, work
+from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.engine import ChunkWorker, Job
-from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
-from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
-from localsmooth.sampling.process_worker import HELLO, READY, work
-from localsmooth.sampling.record import ChunkRecord
 
 __all__ = ["ProcessExecutor", "end_now", "pickled", "require_workers"]
 

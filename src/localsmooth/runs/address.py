@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import fsspec
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.files import Files
-from localsmooth.sampling.store import StoreError
+from localsmooth.runs.files import Files
+from localsmooth.runs.store import StoreError
 
 __all__ = ["AddressFiles", "is_address"]
 

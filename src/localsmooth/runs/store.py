@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
-from localsmooth.sampling.configuration import RunConfiguration
-from localsmooth.sampling.plan import Stage
-from localsmooth.sampling.record import ChunkRecord
+from localsmooth.runs.configuration import RunConfiguration
+from localsmooth.runs.plan import Stage
+from localsmooth.runs.record import ChunkRecord
 
 __all__ = ["ChunkKey", "FinishedChunk", "MemoryStore", "MergedCounts", "OtherRunError", "Store", "StoreError", "merge"]
 

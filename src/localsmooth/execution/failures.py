@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,16 +10,15 @@ from typing import Any
 import torch
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
+from localsmooth.execution.executor import FailedChunkError, Trouble
+from localsmooth.runs.plan import Chunk, Stage
+from localsmooth.runs.store import ChunkKey, Store, StoreError
 from localsmooth.sampling.engine import Job
-from localsmooth.sampling.executor import FailedChunkError, Trouble
-from localsmooth.sampling.plan import Chunk, Stage
-from localsmooth.sampling.store import ChunkKey, Store, StoreError
 from localsmooth.sampling.subject import Subject, groups_of
 
-__all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "poisoned_inputs", "redraw"]
+__all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "redraw"]
 
 _ARRAY = "poisoned-item{:06d}-group{:05d}-stage{}-chunk{:06d}"
-_ARRAY_NAME = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
 _TRIES = 3
 _LARGEST_INPUT = 1 << 26  # bytes of noisy inputs that are kept for one chunk
 _MOST_INPUTS = 16
@@ -84,17 +82,8 @@ class PoisonedChunksError(LocalsmoothError):
         more = f"\n  and {len(chunks) - _MOST_SHOWN} more" if len(chunks) > _MOST_SHOWN else ""
         super().__init__(
             f"{count}. {rest}; started again, the run tries only what is missing. Look at the model with these inputs "
-            f"(`redraw` in localsmooth.sampling draws them anew):\n{shown}{more}"
+            f"(`redraw` in localsmooth.execution draws them anew):\n{shown}{more}"
         )
-
-
-def poisoned_inputs(names: Sequence[str]) -> dict[ChunkKey, str]:
-    """Which of a store's arrays are noisy inputs of chunks that were given up, by chunk.
-
-    An array stays after its chunk has been drawn after all: whether the store has the chunk is another question.
-    """
-    found = {name: _ARRAY_NAME.fullmatch(name) for name in names}
-    return {(int(m[1]), int(m[2]), int(m[3]), int(m[4])): name for name, m in found.items() if m}
 
 
 def redraw(subject: Subject, chunk: Chunk) -> Any:

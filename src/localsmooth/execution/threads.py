@@ -11,9 +11,9 @@ from threading import Lock, local
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution.executor import Executor, SerialExecutor, Session, attempt, one_thread
+from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.engine import ChunkWorker, Job
-from localsmooth.sampling.executor import Executor, SerialExecutor, Session, attempt, one_thread
-from localsmooth.sampling.record import ChunkRecord
 from localsmooth.sampling.subject import Subject
 
 __all__ = ["ThreadExecutor", "default_executor"]

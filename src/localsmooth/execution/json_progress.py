@@ -10,8 +10,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
-from localsmooth.sampling.pace import Pace
-from localsmooth.sampling.usage import SamplingSummary
+from localsmooth.execution.pace import Pace
+from localsmooth.execution.usage import SamplingSummary
 
 __all__ = ["JsonProgress"]
 

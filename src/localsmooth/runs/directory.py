@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from localsmooth.disk import expanded
-from localsmooth.sampling.address import AddressFiles, is_address
-from localsmooth.sampling.file_store import FileStore
-from localsmooth.sampling.files import LocalFiles
+from localsmooth.runs.address import AddressFiles, is_address
+from localsmooth.runs.file_store import FileStore
+from localsmooth.runs.files import LocalFiles
 
 __all__ = ["DirectoryStore", "open_store"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from localsmooth.errors import LocalsmoothError
-from localsmooth.sampling.plan import Chunk
+from localsmooth.runs.plan import Chunk
 
 __all__ = ["ChunkRecord", "CorruptRecordError", "decode_array", "decode_chunk", "encode_array", "encode_chunk"]
 

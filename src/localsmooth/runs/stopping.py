@@ -8,10 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.counter import Counters, Votes
-
-__all__ = ["StoppingRule", "require_votes_only"]
+__all__ = ["StoppingRule"]
 
 
 class StoppingRule(ABC):
@@ -50,20 +47,3 @@ class StoppingRule(ABC):
     @abstractmethod
     def configuration(self) -> Mapping[str, object]:
         """Everything that the decisions depend on, as stored with a run (JSON-compatible)."""
-
-
-def require_votes_only(counters: Counters) -> None:
-    """Refuse to stop early where anything but votes is counted in the bound stage.
-
-    Raises
-    ------
-    InvalidInputError
-        Naming the counter.
-    """
-    for counter in counters.bound:
-        if not isinstance(counter, Votes):
-            raise InvalidInputError(
-                "stop",
-                f"{counter.name} are counted, and their bounds do not hold at a number of samples that depends on them",
-                "Count and certify votes alone, or draw every sample of the plan",
-            )

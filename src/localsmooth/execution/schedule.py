@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from localsmooth.execution.group_progress import GroupProgress
+from localsmooth.execution.part import Part
+from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
+from localsmooth.runs.record import ChunkRecord
+from localsmooth.runs.store import Store, StoreError
 from localsmooth.sampling.engine import Job
-from localsmooth.sampling.group_progress import GroupProgress
-from localsmooth.sampling.part import Part
-from localsmooth.sampling.plan import Chunk, SamplingPlan, Stage
-from localsmooth.sampling.record import ChunkRecord
-from localsmooth.sampling.store import Store, StoreError
 from localsmooth.sampling.subject import Subject, groups_of
 from localsmooth.sampling.tally import choose, require_choice, settled
 

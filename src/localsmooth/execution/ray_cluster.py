@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution.executor import Executor, Session, Trouble, one_thread
+from localsmooth.execution.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
+from localsmooth.execution.processes import pickled, require_workers
+from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.engine import ChunkWorker, Job
-from localsmooth.sampling.executor import Executor, Session, Trouble, one_thread
-from localsmooth.sampling.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
-from localsmooth.sampling.processes import pickled, require_workers
-from localsmooth.sampling.record import ChunkRecord
 
 __all__ = ["RayExecutor"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from localsmooth.errors import LocalsmoothError
+from localsmooth.execution.executor import FailedChunkError, Session, Trouble
+from localsmooth.runs.plan import Chunk
+from localsmooth.runs.record import ChunkRecord
+from localsmooth.runs.store import ChunkKey
 from localsmooth.sampling.engine import Job
-from localsmooth.sampling.executor import FailedChunkError, Session, Trouble
-from localsmooth.sampling.plan import Chunk
-from localsmooth.sampling.record import ChunkRecord
-from localsmooth.sampling.store import ChunkKey
 
 __all__ = ["Crew", "Done", "Event", "FleetSession", "Lost", "Ready", "WorkerError"]
 

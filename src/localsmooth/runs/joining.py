@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling.file_store import FileStore
-from localsmooth.sampling.preparation import PREDICTIONS, require_like_predictions
-from localsmooth.sampling.record import ChunkRecord
-from localsmooth.sampling.store import StoreError, require_same
+from localsmooth.runs.file_store import FileStore
+from localsmooth.runs.record import ChunkRecord
+from localsmooth.runs.store import StoreError, require_same
 
-__all__ = ["Joined", "join"]
+__all__ = ["PREDICTIONS", "Joined", "join", "require_like_predictions"]
+
+PREDICTIONS = "trial-predictions"
+"""Array with the labels of a few samples that are the same in every run."""
+_DIFFERING = 0.01  # share of the labels that another device, batch size or library may round differently
 
 
 @dataclass(frozen=True)
@@ -95,4 +98,21 @@ def _require_same_counts(first: FileStore, second: FileStore, record: ChunkRecor
         raise StoreError(
             f"{first.files.place} and {second.files.place} both hold chunk {record.chunk.key}, with different counts: "
             "machines of different kinds drew it. Delete its file in one of them, with the later chunks of its group"
+        )
+
+
+def require_like_predictions(kept: np.ndarray, labels: np.ndarray) -> None:
+    """Refuse labels that differ from those of the same samples that another run kept.
+
+    Raises
+    ------
+    StoreError
+        If more than one in a hundred differ.
+    """
+    differing = float((kept != labels).mean()) if kept.shape == labels.shape else 1.0
+    if not differing <= _DIFFERING:
+        raise StoreError(
+            f"the model predicts differently from the one that drew the stored chunks: {100 * differing:.3g} % of its "
+            "labels for the same noisy samples are others, although its fingerprint is the same. Use another run "
+            "directory, or restore the model (its code, its libraries, the files and services that it uses)"
         )

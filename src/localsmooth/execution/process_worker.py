@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from localsmooth.execution.executor import Trouble
 from localsmooth.sampling.engine import ChunkWorker, Job
-from localsmooth.sampling.executor import Trouble
 
 __all__ = ["HELLO", "READY", "work"]
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from localsmooth.sampling.failures import poisoned_inputs
-from localsmooth.sampling.file_store import FileStore
-from localsmooth.sampling.plan import Stage
-from localsmooth.sampling.store import ChunkKey, StoreError
+from localsmooth.runs.file_store import FileStore
+from localsmooth.runs.plan import Stage
+from localsmooth.runs.store import ChunkKey, StoreError
 
-__all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "survey"]
+__all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "poisoned_inputs", "survey"]
+
+_ARRAY_NAME = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
 
 OUTPUT_GROUPS = "output-groups"
 """Array with the number of output groups of every item."""
@@ -215,3 +217,12 @@ def find_runs(folder: Path) -> list[Path]:
     for depth in range(1, _DEPTH + 1):
         found |= {path.parent for path in folder.glob("*/" * depth + "manifest.json")}
     return sorted(found)
+
+
+def poisoned_inputs(names: Sequence[str]) -> dict[ChunkKey, str]:
+    """Which of a store's arrays are noisy inputs of chunks that were given up, by chunk.
+
+    An array stays after its chunk has been drawn after all: whether the store has the chunk is another question.
+    """
+    found = {name: _ARRAY_NAME.fullmatch(name) for name in names}
+    return {(int(m[1]), int(m[2]), int(m[3]), int(m[4])): name for name, m in found.items() if m}

@@ -8,27 +8,27 @@ import numpy as np
 import torch
 from jaxtyping import Num
 
+from localsmooth.execution.executor import Executor, FailedChunkError
+from localsmooth.execution.failures import Failures
+from localsmooth.execution.named_executors import ExecutorName, named_executor
+from localsmooth.execution.part import OtherPartsMissingError, Part
+from localsmooth.execution.progress import NoProgress, SamplingProgress
+from localsmooth.execution.schedule import Schedule
+from localsmooth.execution.threads import default_executor
+from localsmooth.execution.usage import UsageMeter
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
+from localsmooth.runs.overview import OUTPUT_GROUPS
+from localsmooth.runs.plan import SamplingPlan
+from localsmooth.runs.store import MemoryStore, Store
 from localsmooth.sampling.arrays import ArraySubject, prepare_items
+from localsmooth.sampling.counter import require_votes_only
 from localsmooth.sampling.engine import ChunkWorker
-from localsmooth.sampling.executor import Executor, FailedChunkError
-from localsmooth.sampling.failures import Failures
-from localsmooth.sampling.named_executors import ExecutorName, named_executor
 from localsmooth.sampling.options import SamplingOptions
-from localsmooth.sampling.overview import OUTPUT_GROUPS
-from localsmooth.sampling.part import OtherPartsMissingError, Part
-from localsmooth.sampling.plan import SamplingPlan
 from localsmooth.sampling.preparation import compare_predictions
-from localsmooth.sampling.progress import NoProgress, SamplingProgress
-from localsmooth.sampling.schedule import Schedule
-from localsmooth.sampling.stopping import require_votes_only
-from localsmooth.sampling.store import MemoryStore, Store
 from localsmooth.sampling.subject import Subject
 from localsmooth.sampling.tally import ItemTally, collect_tallies
-from localsmooth.sampling.threads import default_executor
-from localsmooth.sampling.usage import UsageMeter
 
 __all__ = ["sample", "sample_subject"]
 

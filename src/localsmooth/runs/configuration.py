@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 import numpy as np
-import torch
 
-from localsmooth.layout import Layout
-from localsmooth.models import Model
-from localsmooth.noise import Noise
-from localsmooth.sampling.counter import Counters
-from localsmooth.sampling.plan import SamplingPlan
-
-__all__ = ["RunConfiguration", "chosen_digest", "describe_run", "digest"]
+__all__ = ["RunConfiguration", "chosen_digest", "digest"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,40 +72,3 @@ def chosen_digest(chosen: Mapping[str, np.ndarray]) -> str:
         return ""
     lines = "".join(f"{name} {digest(array)}\n" for name, array in sorted(chosen.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def describe_run(
-    model: Model,
-    items: Sequence[torch.Tensor],
-    layouts: Sequence[Layout],
-    noise: Noise,
-    plan: SamplingPlan,
-    counters: Counters,
-) -> RunConfiguration:
-    """Describe a run by all that affects its tallies: not by batch size, device, workers or memory format.
-
-    Parameters
-    ----------
-    model, layouts, noise, plan, counters
-        As in `sample`.
-    items
-        The items in the precision of the run.
-    """
-    return RunConfiguration(
-        {
-            "plan": dict(plan.configuration()),
-            "noise": dict(noise.configuration()),
-            "model": {
-                "fingerprint": model.fingerprint(),
-                "output": model.output.name,
-                "classes": model.classes,
-                "bounds": None if model.bounds is None else [float(b) for b in model.bounds],
-                "hidden_value": float(model.hidden_value),
-            },
-            "counters": dict(counters.configuration()),
-            "items": [
-                {"content": digest(item.cpu().numpy()), "precision": str(item.dtype), "layout": layout.digest()}
-                for item, layout in zip(items, layouts, strict=True)
-            ],
-        }
-    )

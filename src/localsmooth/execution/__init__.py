@@ -1,0 +1,49 @@
+"""Where and when chunks are drawn: schedules, threads, processes, clusters, retries and progress."""
+
+from localsmooth.execution.executor import Executor, FailedChunkError, SerialExecutor, Session
+from localsmooth.execution.failures import PoisonedChunk, PoisonedChunksError, redraw
+from localsmooth.execution.json_progress import JsonProgress
+from localsmooth.execution.named_executors import EXECUTORS, ExecutorName, named_executor
+from localsmooth.execution.part import OtherPartsMissingError, Part
+from localsmooth.execution.processes import ProcessExecutor
+from localsmooth.execution.progress import (
+    CertifyingProgress,
+    NoProgress,
+    RichProgress,
+    SamplingProgress,
+    default_progress,
+    tell_certifying,
+)
+from localsmooth.execution.ray_cluster import RayExecutor
+from localsmooth.execution.sample import sample, sample_subject
+from localsmooth.execution.threads import ThreadExecutor, default_executor
+from localsmooth.execution.usage import SamplingSummary
+
+__all__ = [
+    "EXECUTORS",
+    "CertifyingProgress",
+    "Executor",
+    "ExecutorName",
+    "FailedChunkError",
+    "JsonProgress",
+    "NoProgress",
+    "OtherPartsMissingError",
+    "Part",
+    "PoisonedChunk",
+    "PoisonedChunksError",
+    "ProcessExecutor",
+    "RayExecutor",
+    "RichProgress",
+    "SamplingProgress",
+    "SamplingSummary",
+    "SerialExecutor",
+    "Session",
+    "ThreadExecutor",
+    "default_executor",
+    "default_progress",
+    "named_executor",
+    "redraw",
+    "sample",
+    "sample_subject",
+    "tell_certifying",
+]
