@@ -144,14 +144,10 @@ def measure(outputs: int) -> None:
     meter.stage(
         "everything, with the result",
         lambda: ls.certify(
-            model,
-            [volume],
-            layout=layout,
-            plan=PLAN,
-            alpha=ALPHA,
-            budgets=BUDGETS,
-            options=options,
-            executor=ls.SerialExecutor(),
+            ls.ArrayTask(model, [volume]),
+            ls.Smoothing(layout, PLAN),
+            ls.Settings(ALPHA, BUDGETS),
+            run=ls.Run(options=options, executor="serial"),
         ),
     )
 

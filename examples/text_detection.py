@@ -51,19 +51,11 @@ def main() -> None:
         "localized": ls.GridLayout(cells=(3, 4), minimum=0.1, maximum=0.25),
         "isotropic": ls.GridLayout(cells=(1, 1), minimum=0.1, maximum=0.1),
     }
+    task = ls.ArrayTask(detector(), [page()], class_names=["no text", "text"], units="pixel values in [0, 1]")
+    plan = ls.SamplingPlan(n_candidate=24, n_bound=arguments.samples)
+    settings = ls.Settings(alpha=0.01, budgets=np.linspace(0, 0.3, 31))
     results = {
-        name: ls.certify(
-            detector(),
-            [page()],
-            layout=layout,
-            plan=ls.SamplingPlan(n_candidate=24, n_bound=arguments.samples),
-            alpha=0.01,
-            budgets=np.linspace(0, 0.3, 31),
-            class_names=["no text", "text"],
-            name=name,
-            units="pixel values in [0, 1]",
-            out=arguments.out / name,
-        )
+        name: ls.certify(task, ls.Smoothing(layout, plan), settings, run=ls.Run(arguments.out / name, name))
         for name, layout in layouts.items()
     }
     report = arguments.out / "report.html"

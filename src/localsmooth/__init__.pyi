@@ -58,14 +58,17 @@ from .layout import (
 )
 from .models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
-from .pipeline import Flips, Kind, StopWhenDecided, certify, recertify
+from .pipeline import Run, certify, recertify, settings_of
 from .report import write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
 from .sampling import SamplingOptions
+from .tasks import Smoothing, StopWhenDecided
+from .tasks.arrays import ArrayTask, Flips, Kind, Settings
 
 __all__ = [
     "ABSTAIN",
+    "ArrayTask",
     "AtMostGroups",
     "Ball",
     "Bernoulli",
@@ -112,10 +115,13 @@ __all__ = [
     "ReceptiveFields",
     "RenyiVotes",
     "Rows",
+    "Run",
     "SamplingOptions",
     "SamplingPlan",
     "SegCertify",
     "SerialExecutor",
+    "Settings",
+    "Smoothing",
     "SparseFlips",
     "SparseScores",
     "SparseSmooth",
@@ -141,6 +147,7 @@ __all__ = [
     "pick_k",
     "recertify",
     "save_result",
+    "settings_of",
     "smallest_budgets",
     "solve",
     "training",

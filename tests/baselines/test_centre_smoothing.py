@@ -30,12 +30,13 @@ from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Uniform
-from localsmooth.pipeline import StopWhenDecided, certify, recertify
 from localsmooth.report.html import render_report
 from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import StopWhenDecided
 from tests.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
+from tests.flat import certify, recertify
 
 SIGMA = 0.5
 STEPS = np.linspace(-1.0, 1.0, 9)

@@ -16,11 +16,12 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Uniform
-from localsmooth.pipeline import COLLECTIVE_BOUNDS, certify, recertify
 from localsmooth.report.html import render_report
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 from tests.chance import assert_level_kept
+from tests.flat import certify, recertify
 
 from ..pipeline.models import threshold_model
 

@@ -32,9 +32,10 @@ from localsmooth.graphs import strictly_local
 from localsmooth.layout import GridLayout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips
-from localsmooth.pipeline import Flips, Kind, certify
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import Flips, Kind
+from tests.flat import certify
 
 from ..soundness.discrete_spaces import BinarySpace
 

@@ -15,10 +15,11 @@ from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips
-from localsmooth.pipeline import Flips, Kind, certify, recertify
 from localsmooth.report.html import render_report
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import Flips, Kind
+from tests.flat import certify, recertify
 
 SHAPE = (3, 4)
 BUDGETS = [0.0, 1.0, 2.0, 2.5, 4.0, 12.0]

@@ -21,9 +21,9 @@ from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.load import with_execution
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import ProcessExecutor, SerialExecutor, ThreadExecutor
-from localsmooth.pipeline.record import RunRecordError
 from localsmooth.results import load
 from localsmooth.runs import StoreError
+from localsmooth.tasks.record import RunRecordError
 
 CONFIG = configuration(
     data=SECTIONS["data"] + 'class_names = ["dark", "<b>bright</b>"]',

@@ -184,7 +184,7 @@ def test_json_is_json_to_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("localsmooth.cli.certify.run_certification", interrupt)
+    monkeypatch.setattr("localsmooth.cli.certify.certify_task", interrupt)
     (folder / "tiny_functions.py").write_text(FUNCTIONS)
     assert [event["event"] for event in events("certify", "run.toml", "--out", "run", status=130)] == ["interrupted"]
 

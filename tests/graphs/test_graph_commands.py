@@ -14,17 +14,10 @@ from localsmooth.collective import Naive
 from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
 from localsmooth.config.build_graph import build_graph_settings
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
-    APPNP,
-    AttackLimits,
-    GraphSettings,
-    NetworkClassifier,
-    certify_graph,
-    cluster_layout,
-    digit_graph,
-)
+from localsmooth.graphs import APPNP, AttackLimits, GraphSettings, NetworkClassifier, cluster_layout, digit_graph
 from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
+from tests.flat import certify_graph
 from tests.seeding import seeded
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digit_graph.toml"

@@ -19,7 +19,6 @@ from localsmooth.graphs import (
     COLLECTIVE_BOUNDS,
     EdgeIndexClassifier,
     GraphSettings,
-    certify_graph,
     cluster_layout,
     digit_graph,
     graph_from_arrays,
@@ -30,6 +29,7 @@ from localsmooth.report import render_report, write_report
 from localsmooth.report.palette import rgb
 from localsmooth.results import build_dataset, kind_curve, load, save, validate
 from localsmooth.runs import SamplingPlan
+from tests.flat import certify_graph
 
 from ..report.browser import Session, find_browser, open_browser
 from ..results.synthetic import make_item, run_info

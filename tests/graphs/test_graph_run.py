@@ -32,25 +32,24 @@ from localsmooth.graphs import (
     TrainingOptions,
     attribute_caps,
     budget_grid,
-    certify_graph,
     certify_nodes,
     cluster_layout,
     flip_threat,
     metis_clusters,
     node_certificates,
-    recertify_graph,
     sample_nodes,
     self_labeled,
     split_per_class,
     train_with_noise,
 )
-from localsmooth.graphs.certification import chosen_nodes, require_classifier
-from localsmooth.pipeline.recertify import recertify
-from localsmooth.pipeline.record import RunRecordError
+from localsmooth.graphs.task import chosen_nodes, require_classifier
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.runs import OtherRunError, SamplingPlan
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.record import RunRecordError
 from tests.collective.tired import OutOfTime
+from tests.flat import certify_graph, recertify
 from tests.seeding import seeded
 
 solve_module = importlib.import_module("localsmooth.collective.solving")
@@ -182,7 +181,7 @@ def test_the_ratio_is_at_least_the_accuracy(parts, run):
     correct = result["prediction"].values[0, nodes] == graph.labels[nodes]
     assert correct.sum() < (result["prediction"].values[0, nodes] != ABSTAIN).sum()
     tired = {"tired": OutOfTime(int(correct.sum()))}
-    again = recertify_graph(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=tired))
+    again = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=tired))
     for table in ("joint_certified", "joint_lower", "certified", "lower"):
         assert (again[table].sel(target=RATIO) >= again[table].sel(target=ACCURACY)).all()
     naive = result["joint_certified"].sel(target=RATIO, bound="naive", drop=True)
@@ -200,7 +199,7 @@ def test_nodes_rely_on_votes_or_on_scores(parts, run, tmp_path):
     assert set(np.unique(votes["relies_on"]).tolist()) <= {Basis.NOTHING, Basis.VOTES}
     kinds = {"certificates": (RenyiVotes((1.02, 1.05)), SparseScores()), "score_bound": Betting()}
     both = GraphSettings(0.1, [0, 1], [0, 1, 3], **kinds)
-    result = recertify_graph(folder, both)
+    result = recertify(folder, both)
     basis, prediction = result["relies_on"].values[0], result["prediction"].values[0]
     assert {Basis.VOTES, Basis.SCORES} <= set(basis.tolist())
     assert np.array_equal(basis == Basis.NOTHING, prediction < 0)
@@ -211,7 +210,7 @@ def test_nodes_rely_on_votes_or_on_scores(parts, run, tmp_path):
     base = node_certificates(tally, parts[2], nodes, alpha=0.1, **kinds)
     assert np.array_equal(base.relies_on, basis[nodes])
     # Of one output group, too, and through certificates that know how far the network sees.
-    local = recertify_graph(folder, replace(both, strictly_local=True))
+    local = recertify(folder, replace(both, strictly_local=True))
     assert np.array_equal(local["relies_on"].values[0], basis)
     assert (local["joint_certified"].sel(bound="envelope") >= result["joint_certified"].sel(bound="naive")).all()
     assert (result["certified"].sel(budget=0, target=RATIO) == (prediction >= 0).sum()).all()
@@ -219,18 +218,19 @@ def test_nodes_rely_on_votes_or_on_scores(parts, run, tmp_path):
 
 def test_certifying_again_needs_neither_data_nor_model(run, tmp_path):
     folder, result = run
-    again = recertify_graph(folder, QUICK)
+    again = recertify(folder, QUICK)
     same_but_exact(again, result)
-    stricter = recertify_graph(folder, GraphSettings(0.001, [0], [0, 1], bounds={"naive": Naive()}))
+    stricter = recertify(folder, GraphSettings(0.001, [0], [0, 1], bounds={"naive": Naive()}))
     assert stricter["certified"].sel(bound="naive")[0, 0, 0] <= result["certified"].sel(bound="naive")[0, 0, 0]
-    scores = recertify_graph(folder, GraphSettings(0.1, [0], [0, 1], certificates=[SparseScores(), RenyiVotes()]))
+    scores = recertify(folder, GraphSettings(0.1, [0], [0, 1], certificates=[SparseScores(), RenyiVotes()]))
     assert scores["certified"].shape == (1, 2, 3, 2)
-    discounted = recertify_graph(folder, GraphSettings(0.1, [0], [0], simultaneous=KFamilywise(3)))
+    discounted = recertify(folder, GraphSettings(0.1, [0], [0], simultaneous=KFamilywise(3)))
     assert "2 bounds may fail" in discounted.attrs["assumptions"]
-    with pytest.raises(InvalidInputError, match="recertify_graph"):
-        recertify(folder)
+    assert recertify(folder)["certified"].shape == result.sel(bound=["naive", "lp", "envelope"])["certified"].shape
+    with pytest.raises(InvalidInputError, match="GraphSettings"):
+        recertify(folder, Settings(0.1, [1.0]))
     with pytest.raises(RunRecordError):
-        recertify_graph(tmp_path, SETTINGS)
+        recertify(tmp_path, SETTINGS)
 
 
 def test_interrupted_sampling_goes_on(parts, run, tmp_path):
@@ -276,7 +276,7 @@ def test_limits_reach_the_threat(parts, run):
     few = constraints(node_budget=1)
     holders = np.bincount(layout.inputs.labels, weights=graph.ones_per_node > 0, minlength=3)
     assert np.array_equal(few.caps[3:], holders)
-    tighter = recertify_graph(folder, GraphSettings(0.1, [0], [0, 3], limits=AttackLimits(attacked_nodes=0)))
+    tighter = recertify(folder, GraphSettings(0.1, [0], [0, 3], limits=AttackLimits(attacked_nodes=0)))
     assert (tighter["certified"][..., 1] == tighter["certified"][..., 0]).all()
     assert "at no more than 0 nodes" in tighter.attrs["threat"]
     both = constraints(node_flips=1, cluster_flips=2)
@@ -287,7 +287,7 @@ def test_limits_reach_the_threat(parts, run):
         AttackLimits(node_budget=1, attacked_nodes=2),
         AttackLimits(node_flips=1, cluster_flips=1),
     ):
-        found = recertify_graph(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
+        found = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}
             assert (found["joint_certified"].sel(chosen) >= result["joint_certified"].sel(chosen)).all()
@@ -446,7 +446,7 @@ def test_a_failed_first_attempt_on_a_graph_leaves_its_directory_usable(parts, tm
 def test_a_graph_is_certified_again_from_chunks_that_are_kept_elsewhere(parts, tmp_path):
     first = certify_graph(*parts, plan=PLAN, settings=QUICK, out=tmp_path / "run", store=str(tmp_path / "chunks"))
     assert not (tmp_path / "run" / "chunks").exists()
-    same_but_exact(recertify_graph(tmp_path / "run", QUICK), first)
+    same_but_exact(recertify(tmp_path / "run", QUICK), first)
 
 
 def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, tmp_path, capsys):
@@ -457,7 +457,7 @@ def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, t
     assert (said.output_groups, said.plan["seed"]) == (3, 3)
     assert said.sampled
     assert run_info(load(tmp_path / "run" / "result.nc")).smoothing == said
-    assert run_info(recertify_graph(tmp_path / "run", QUICK)).smoothing == said
+    assert run_info(recertify(tmp_path / "run", QUICK)).smoothing == said
     print_graph_summary(result, Console(width=300))
     assert said.line() in capsys.readouterr().out
     assert (said.model, said.data) == (parts[0].fingerprint(), parts[1].digest())

@@ -11,13 +11,13 @@ from localsmooth.graphs import (
     GCN,
     EdgeIndexClassifier,
     GraphSettings,
-    certify_graph,
     cluster_layout,
     graph_from_pyg,
     metis_clusters,
     sample_nodes,
 )
 from localsmooth.runs import SamplingPlan
+from tests.flat import certify_graph
 from tests.seeding import seeded
 
 from .conftest import random_graph

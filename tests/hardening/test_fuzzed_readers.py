@@ -32,10 +32,10 @@ from localsmooth.config.build import (
 )
 from localsmooth.errors import LocalsmoothError
 from localsmooth.graphs.npz import load_npz
-from localsmooth.pipeline import recertify
 from localsmooth.pipeline import record as run_record
 from localsmooth.results import load
 from localsmooth.runs import DirectoryStore, RunConfiguration, survey
+from tests.flat import recertify
 from tests.hardening.mutations import damage_bytes, damage_values
 
 Attempt = Callable[[random.Random], object]
@@ -167,8 +167,8 @@ def test_graph_files(rounds: int, seconds: float, first_seed: int, tmp_path: Pat
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small finished run."""
     from localsmooth.layout import GridLayout
-    from localsmooth.pipeline import certify
     from localsmooth.runs import SamplingPlan
+    from tests.flat import certify
     from tests.sampling.exact import ExactModel
 
     folder = tmp_path_factory.mktemp("runs") / "run"

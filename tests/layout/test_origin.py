@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.flat import certify
 
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
@@ -25,7 +26,6 @@ from localsmooth.layout import (
 from localsmooth.locality import largest_levels, measure_locality, propose, read_levels, write_levels
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian
-from localsmooth.pipeline import certify
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 

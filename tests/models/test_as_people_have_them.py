@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tests import flat
 from tests.seeding import seeded
 from torch import nn
 
@@ -20,7 +21,7 @@ from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.models import check_model
 from localsmooth.models.comparison import compare
-from localsmooth.pipeline.inputs import require_model
+from localsmooth.tasks.arrays.inputs import require_model
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -42,7 +43,7 @@ def certify(model: object, images: object = IMAGE, labels: object = None, **more
         "budgets": [0.0, 0.1],
         "executor": ls.SerialExecutor(),
     } | more
-    return ls.certify(model, images, labels, **arguments)  # pyright: ignore[reportArgumentType]
+    return flat.certify(model, images, labels, **arguments)
 
 
 def onnx_file(
@@ -286,10 +287,11 @@ import numpy as np, torch
 import localsmooth as ls
 net = torch.nn.Conv2d(3, 4, 1).eval()
 model = ls.TorchModel(net, bounds=(0, 1), classes=4)
-def tried(model, **more):
+def tried(model, executor=None, **more):
     try:
-        ls.certify(model, np.zeros((1, 3, 4, 4), np.float32), layout=ls.GridLayout((1, 1), minimum=0.1, maximum=0.1),
-                   plan=ls.SamplingPlan(4, 8), alpha=0.9, budgets=[0.0], **more)
+        smoothing = ls.Smoothing(ls.GridLayout((1, 1), minimum=0.1, maximum=0.1), ls.SamplingPlan(4, 8))
+        task, settings = ls.ArrayTask(model, np.zeros((1, 3, 4, 4), np.float32)), ls.Settings(0.9, [0.0], **more)
+        ls.certify(task, smoothing, settings, run=ls.Run(executor=executor))
     except ls.InvalidInputError as error:
         print(error.field)
 tried(net), tried(model, executor="thread"), tried(model, bounds=[3])
@@ -402,8 +404,9 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     model = ls.TorchModel(nn.Conv2d(3, 4, 1).eval(), bounds=(0, 1), classes=4)
     try:
-        ls.certify(model, np.zeros((1, 3, 4, 4), np.float32), layout=ls.GridLayout((1, 1), minimum=0.1, maximum=0.1),
-                   plan=ls.SamplingPlan(4, 8), alpha=0.9, budgets=[0.0], executor=ls.ProcessExecutor(1))
+        smoothing = ls.Smoothing(ls.GridLayout((1, 1), minimum=0.1, maximum=0.1), ls.SamplingPlan(4, 8))
+        task, settings = ls.ArrayTask(model, np.zeros((1, 3, 4, 4), np.float32)), ls.Settings(0.9, [0.0])
+        ls.certify(task, smoothing, settings, run=ls.Run(executor=ls.ProcessExecutor(1)))
     except ls.InvalidInputError as error:
         print(error)
 """

@@ -26,13 +26,14 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, isotropic_layout, masked, windowed
 from localsmooth.models import CallableModel, OutputKind
-from localsmooth.pipeline import StopWhenDecided, certify, recertify
-from localsmooth.pipeline.record import RunRecordError
-from localsmooth.pipeline.settings import short_decimal
 from localsmooth.results import ACCURACY, RATIO, load, run_info
 from localsmooth.runs import SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import StopWhenDecided
+from localsmooth.tasks.arrays.settings import short_decimal
+from localsmooth.tasks.record import RunRecordError
 from tests.chance import CHECK, assert_binomial
+from tests.flat import certify, recertify
 
 from .models import mean_model, threshold_model
 

@@ -11,11 +11,11 @@ from localsmooth.bounds import KFamilywise
 from localsmooth.collective import Envelope, Naive
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
-from localsmooth.pipeline import certify, recertify
 from localsmooth.results import ACCURACY, RATIO, load
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from tests.collective.tired import OutOfTime
+from tests.flat import certify, recertify
 from tests.pipeline.models import threshold_model
 
 SHAPE = (6, 8)

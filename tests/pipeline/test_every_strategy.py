@@ -38,11 +38,13 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips, Uniform
-from localsmooth.pipeline import CertificationSettings, StopWhenDecided, certify, recertify
-from localsmooth.pipeline.stopping import with_goals
 from localsmooth.results import RATIO, load
 from localsmooth.runs import DirectoryStore, SamplingPlan, Stage
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import StopWhenDecided
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.stopping import with_goals
+from tests.flat import certify, recertify
 from tests.pipeline.test_other_certificates import neighbourhood_model, soft_model
 
 SHAPE = (4, 6)
@@ -318,7 +320,7 @@ def test_directory_without_candidate_votes_names_the_remedy(tmp_path: Path) -> N
 
 def test_goals_of_early_stopping_cannot_wait_for_the_candidates(tmp_path: Path) -> None:
     plan = replace(PLAN, stop=StopWhenDecided())
-    settings = CertificationSettings(ALPHA, (0.1,), (GaussianVotes(),), simultaneous=CandidateWeights())
+    settings = Settings(ALPHA, (0.1,), (GaussianVotes(),), simultaneous=CandidateWeights())
     layout = FAMILIES["gaussian"][1]
     with pytest.raises(InvalidInputError, match="stop: weighted_bonferroni"):
         with_goals(plan, [layout.layout((1, *SHAPE), SHAPE)], Gaussian(), settings)

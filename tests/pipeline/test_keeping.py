@@ -17,10 +17,10 @@ from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
-from localsmooth.pipeline import certify
 from localsmooth.results import load
 from localsmooth.runs import OtherRunError, SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
+from tests.flat import certify
 from tests.pipeline.models import threshold_model
 
 SHAPE = (4, 6)

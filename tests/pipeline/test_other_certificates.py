@@ -23,12 +23,12 @@ from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Noise, SparseFlips, Uniform
-from localsmooth.pipeline import certify, recertify
-from localsmooth.pipeline.threat import Flips, Kind, NormBall
 from localsmooth.results import RATIO, load, run_info
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import Flips, Kind, NormBall
 from tests.chance import CHECK
+from tests.flat import certify, recertify
 
 SHAPE = (4, 6)
 

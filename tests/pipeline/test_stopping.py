@@ -36,14 +36,17 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress, sample
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Bernoulli, Gaussian
-from localsmooth.pipeline import CertificationSettings, StopWhenDecided, certify, recertify
-from localsmooth.pipeline.record import load_items, load_record
-from localsmooth.pipeline.stopping import Goal, with_goals
 from localsmooth.results import RATIO, load, run_info
 from localsmooth.runs import DirectoryStore, SamplingPlan, StoppingRule
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import StopWhenDecided
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.arrays.sampled import load_items
+from localsmooth.tasks.record import load_record
+from localsmooth.tasks.stopping import Goal, with_goals
 from tests.chance import assert_level_kept
 from tests.config.test_configuration import changed
+from tests.flat import certify, recertify
 from tests.pipeline.models import threshold_model
 
 SHAPE = (4, 6)
@@ -105,7 +108,7 @@ def test_bounds_are_those_of_the_sequence_where_each_group_stopped() -> None:
 
 def test_target_is_what_the_largest_budget_takes() -> None:
     layout = LAYOUT.layout((1, *SHAPE), SHAPE)
-    settings = CertificationSettings(ALPHA, (0.1, 0.4), (GaussianVotes(),))
+    settings = Settings(ALPHA, (0.1, 0.4), (GaussianVotes(),))
     goals = _goals(settings)
     smallest = layout.levels.min(axis=1)
     np.testing.assert_allclose([goal.target for goal in goals], norm.cdf(0.4 / smallest), atol=2e-4)
@@ -118,7 +121,7 @@ def test_target_is_what_the_largest_budget_takes() -> None:
     assert {goal.target for goal in given.goals[0]} == {0.9}
 
 
-def _goals(settings: CertificationSettings) -> tuple[Goal, ...]:
+def _goals(settings: Settings) -> tuple[Goal, ...]:
     plan = with_goals(STOPPING, [LAYOUT.layout((1, *SHAPE), SHAPE)], Gaussian(), settings)
     assert isinstance(plan.stop, StopWhenDecided)
     return plan.stop.goals[0]
@@ -128,7 +131,7 @@ def test_targets_of_several_orders_and_unequal_levels() -> None:
     layout = GridLayout((1, 1), 0.2, 0.2).layout((1, *SHAPE), SHAPE)
     weights = np.zeros(24)
     weights[3:] = 1.0
-    settings = CertificationSettings(ALPHA, (3.0,), (RenyiVotes(),), simultaneous=WeightedBonferroni(weights))
+    settings = Settings(ALPHA, (3.0,), (RenyiVotes(),), simultaneous=WeightedBonferroni(weights))
     plan = with_goals(STOPPING, [layout], Bernoulli(), settings)
     assert isinstance(plan.stop, StopWhenDecided)
     (goal,) = plan.stop.goals[0]

@@ -12,10 +12,11 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, Partition
 from localsmooth.noise import SparseFlips
-from localsmooth.pipeline import Flips, Kind, certify, recertify
-from localsmooth.pipeline.record import RunRecordError, _digest
 from localsmooth.runs import SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import Flips, Kind
+from localsmooth.tasks.record import RunRecordError, _digest
+from tests.flat import certify, recertify
 
 from .models import threshold_model
 

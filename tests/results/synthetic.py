@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from localsmooth.certificates import ABSTAIN
-from localsmooth.results import CertifiedCurve, ItemResult, RunInfo, Smoothing
+from localsmooth.results import CertifiedCurve, ItemResult, RunInfo, SmoothedClassifier
 
 N_BOUND = 1000
 ALPHA = 0.01
@@ -38,7 +38,7 @@ def run_info(**changes: object) -> RunInfo:
             "Noisy inputs are clamped to [0, 1] before the model sees them.",
             "All bounds of one item hold together (Bonferroni).",
         ),
-        smoothing=Smoothing(
+        smoothing=SmoothedClassifier(
             model="0123456789abcdef",
             data="fedcba9876543210",
             noise={"distribution": "gaussian", "clamp": True},

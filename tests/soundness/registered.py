@@ -14,7 +14,8 @@ from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, V
 from localsmooth.collective import Bound, Exact, Milp, Threat
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
-from localsmooth.pipeline import COLLECTIVE_BOUNDS, ItemMethod
+from localsmooth.tasks.arrays import ItemMethod
+from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 
 __all__ = ["BASELINES", "BOUNDS", "NOISES", "THREATS", "certificates_for", "combinations", "concrete"]
 

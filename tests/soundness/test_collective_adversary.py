@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.chance import CHECK, mean_margin
+from tests.flat import certify
 from tests.seeding import seeded
 from torch import nn
 
@@ -13,7 +14,6 @@ from localsmooth.certificates import ABSTAIN
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import TorchModel
-from localsmooth.pipeline import certify
 from localsmooth.results import RATIO
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions

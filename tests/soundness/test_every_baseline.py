@@ -26,9 +26,9 @@ from localsmooth.collective import Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import isotropic_layout
 from localsmooth.noise import Gaussian, Noise
-from localsmooth.pipeline import CertificationSettings, ItemMethod, NormBall
-from localsmooth.pipeline.item import SampledItem
 from localsmooth.results import ACCURACY, RATIO
+from localsmooth.tasks.arrays import ItemMethod, NormBall, Settings
+from localsmooth.tasks.arrays.sampled import SampledItem
 
 Make = Callable[[World], ItemMethod]
 
@@ -144,8 +144,8 @@ def item_of(world: World, candidate: np.ndarray, votes: np.ndarray, n: int, **fu
     )
 
 
-def settings_of(budgets: tuple[float, ...], alpha: float) -> CertificationSettings:
-    return CertificationSettings(alpha, budgets, (GaussianVotes(),), {"naive": Naive()}, threat=NormBall())
+def settings_of(budgets: tuple[float, ...], alpha: float) -> Settings:
+    return Settings(alpha, budgets, (GaussianVotes(),), {"naive": Naive()}, threat=NormBall())
 
 
 def segcertify(seed: int, ledger: Ledger) -> None:

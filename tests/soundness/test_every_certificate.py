@@ -17,6 +17,7 @@ import pytest
 import xarray as xr
 from ledger import Ledger, Truth
 from registered import BOUNDS, NOISES, certificates_for, combinations, quick
+from tests.flat import certify, recertify
 from threats import cases_for
 from truthful import Exactly, ExactScores
 from worlds import WORLDS, World
@@ -25,9 +26,9 @@ from localsmooth.certificates import ScoreCertificate
 from localsmooth.collective import Bound
 from localsmooth.execution import NoProgress
 from localsmooth.noise import BinaryNoise, Noise
-from localsmooth.pipeline import ItemMethod, ItemThreat, certify, recertify
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import ItemMethod, ItemThreat
 
 REFERENCES: tuple[str | float, ...] = ("given", "mean", 0.0, 1.0)
 

@@ -12,6 +12,7 @@ from graph_worlds import GraphWorld, attribute_world, edge_world
 from ledger import Ledger, Truth
 from registered import BOUNDS, combinations, quick
 from test_every_certificate import REFERENCES
+from tests.flat import certify_graph, recertify
 from truthful import Exactly, ExactScores
 
 from localsmooth.baselines import SparseSmooth
@@ -22,12 +23,10 @@ from localsmooth.graphs import (
     AttackLimits,
     GraphSettings,
     budget_grid,
-    certify_graph,
     certify_nodes,
     flip_threat,
     node_certificates,
     pair_caps,
-    recertify_graph,
     sample_edges,
 )
 from localsmooth.noise import SparseFlips
@@ -144,7 +143,7 @@ def attack(seed: int, ledger: Ledger, folder: Path, tries: int | None = None) ->
         local = world.depth is not None and baseline is None and bool(rng.random() < 0.7)
         wrong = rng.choice(nodes.size, int(rng.integers(0, 2)), replace=False)
         sure = [np.where(np.isin(np.arange(nodes.size), wrong), 1.0, one) for one in (q, mean, square)]
-        result = recertify_graph(
+        result = recertify(
             folder,
             GraphSettings(
                 float(rng.choice([1e-9, 0.01, 0.7])),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.flat import certify, recertify
 
 from localsmooth.certificates import BernoulliScores
 from localsmooth.collective import Naive
@@ -22,12 +23,11 @@ from localsmooth.graphs import (
 from localsmooth.layout import isotropic_layout
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from localsmooth.noise import Bernoulli
-from localsmooth.pipeline import certify, recertify
-from localsmooth.pipeline.record import RunRecordError
 from localsmooth.runs import Chunk, SamplingPlan, Stage
 from localsmooth.sampling import BatchSize, ChunkWorker, CountingScope, Job, Predictions, SamplingOptions
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins, ScorePowers
+from localsmooth.tasks.record import RunRecordError
 
 GRIDS = [1, 3, 100, 128, 1000, 1024, 4096]
 TYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from discrete_spaces import BinarySpace
+from tests.flat import certify
 
 from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreHistogram, even_thresholds
 from localsmooth.certificates import (
@@ -29,7 +30,6 @@ from localsmooth.execution import NoProgress
 from localsmooth.layout import Layout, Partition
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, BinaryNoise, SparseFlips
-from localsmooth.pipeline import certify
 from localsmooth.runs import SamplingPlan
 
 GROUPS = [0, 0, 1, 1]

@@ -24,9 +24,9 @@ from localsmooth.execution import NoProgress
 from localsmooth.graphs import sample_edges, sample_nodes
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise, SparseFlips
-from localsmooth.pipeline import ItemMethod, ItemThreat, NormBall
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall
 
 SEEDS = range(3)
 

@@ -11,7 +11,7 @@ from worlds import World
 from localsmooth.collective import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows, Threat
 from localsmooth.layout import Layout
 from localsmooth.noise import BinaryNoise, Noise, SparseFlips
-from localsmooth.pipeline import Flips, ItemThreat, Kind, NormBall
+from localsmooth.tasks.arrays import Flips, ItemThreat, Kind, NormBall
 
 __all__ = ["COLLECTIVE_THREATS", "ITEM_THREATS", "Case", "cases_for"]
 

@@ -15,16 +15,12 @@ from localsmooth.baselines.label_maps import LabelMaps
 from localsmooth.certificates.combined import OutputVotes
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
-from localsmooth.layout import Layout
-from localsmooth.models import Model
-from localsmooth.noise import Noise
-from localsmooth.pipeline.method import Drawn
 from localsmooth.runs import Chunk, ChunkRecord, RunConfiguration, SamplingPlan, Stage, Store
 from localsmooth.runs.configuration import chosen_digest
-from localsmooth.sampling import ArraySubject, BatchSize, SamplingOptions, Subject
-from localsmooth.sampling.arrays import prepare_items
+from localsmooth.sampling import BatchSize, SamplingOptions, Subject
 from localsmooth.sampling.preparation import compare_predictions
 from localsmooth.sampling.tally import require_choice
+from localsmooth.tasks.arrays.settings import Drawn
 
 __all__ = ["BALL", "HISTOGRAM", "Ball", "draw_label_maps"]
 
@@ -67,10 +63,7 @@ class Ball:
 
 
 def draw_label_maps(
-    model: Model,
-    images: list[np.ndarray],
-    layouts: list[Layout],
-    noise: Noise,
+    subject: Subject,
     plan: SamplingPlan,
     store: Store,
     *,
@@ -86,8 +79,8 @@ def draw_label_maps(
 
     Parameters
     ----------
-    model, images, layouts, noise, plan, store, options, progress
-        As in `localsmooth.execution.sample`.
+    subject, plan, store, options, progress
+        As in `localsmooth.execution.sample_subject`.
     centre
         Parameters of centre smoothing.
 
@@ -98,8 +91,7 @@ def draw_label_maps(
     """
     if plan.stop is not None:
         raise InvalidInputError("stop", "centre smoothing needs a fixed number of samples", "Leave stop out")
-    items = prepare_items(model, images, layouts, noise, options.item_dtype)
-    subject = ArraySubject(model, items, layouts, noise, plan.seed, options.counters)
+    items = range(len(subject.layouts))
     described = subject.describe(plan)
     store.begin(RunConfiguration({**described.content, "centre_smoothing": {"candidates": centre.candidates}}))
     with progress as told:
@@ -109,11 +101,9 @@ def draw_label_maps(
         ready = subject.get_ready(plan, store, options, nullcontext())
         each = 2 * plan.n_candidate + plan.n_bound
         known = set(store.array_names())
-        done = sum(2 * plan.n_candidate for item in range(len(items)) if _name(item) in known)
+        done = sum(2 * plan.n_candidate for item in items if _name(item) in known)
         told.start(each * len(items), done + sum(chunk.n for chunk in store.finished().values()))
-        return [
-            _draw_item(ready.subject, plan, store, item, centre, ready.batch_size, told) for item in range(len(items))
-        ]
+        return [_draw_item(ready.subject, plan, store, item, centre, ready.batch_size, told) for item in items]
 
 
 def _name(item: int) -> str:

@@ -19,15 +19,13 @@ from localsmooth.collective.kernel.threat import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
-from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
-from localsmooth.pipeline.item import SampledItem, target_masks
-from localsmooth.pipeline.method import Drawn, ItemMethod
-from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.pipeline.threat import NormBall
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.runs import SamplingPlan, Store
-from localsmooth.sampling import SamplingOptions
+from localsmooth.sampling import SamplingOptions, Subject
+from localsmooth.tasks.arrays.item import SampledItem, target_masks
+from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings
+from localsmooth.tasks.arrays.threat import NormBall
 
 __all__ = ["CentreSmoothing"]
 
@@ -55,6 +53,8 @@ class CentreSmoothing(ItemMethod):
     candidates: int = 32
     share: float = 0.5
     name = "centre-smoothing"
+    draws = True
+    further = (BALL, HISTOGRAM)
 
     def __post_init__(self) -> None:
         _ = self.options
@@ -64,7 +64,7 @@ class CentreSmoothing(ItemMethod):
         """The parameters of the smoothed model."""
         return CentreOptions(self.delta, self.candidates, self.share)
 
-    def adjust(self, settings: CertificationSettings) -> CertificationSettings:
+    def adjust(self, settings: Settings) -> Settings:
         """Refuse other threats than the l2 ball; base certificates and rules for many outputs play no role."""
         if not isinstance(settings.threat, NormBall):
             raise InvalidInputError("threat", f"{self.name} holds for l2 balls", "Leave the threat out")
@@ -80,20 +80,17 @@ class CentreSmoothing(ItemMethod):
                 "Use cells [1, 1]",
             )
 
-    def bound_names(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def bound_names(self, settings: Settings) -> tuple[str, ...]:
         """One bound, on the distance of whole label maps."""
         del settings
         return ("centre",)
 
     def draw(
         self,
-        model: Model,
-        images: Sequence[np.ndarray],
-        layouts: Sequence[Layout],
-        noise: Noise,
+        subject: Subject,
         plan: SamplingPlan,
         store: Store,
-        settings: CertificationSettings,
+        settings: Settings,
         options: SamplingOptions,
         progress: SamplingProgress,
     ) -> list[Drawn]:
@@ -119,19 +116,9 @@ class CentreSmoothing(ItemMethod):
             raise InvalidInputError(
                 "n_bound", f"{plan.n_bound} distances bound no share of 1/2 + {self.delta:g}", "Draw more"
             )
-        return draw_label_maps(
-            model,
-            list(images),
-            list(layouts),
-            noise,
-            plan,
-            store,
-            centre=self.options,
-            options=options,
-            progress=progress,
-        )
+        return draw_label_maps(subject, plan, store, centre=self.options, options=options, progress=progress)
 
-    def certify(self, item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+    def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
         if BALL not in item.further or HISTOGRAM not in item.further:
             raise InvalidInputError(
@@ -186,7 +173,7 @@ class CentreSmoothing(ItemMethod):
         _, risk = self.options.risks(alpha)
         return change_bounds(distances, self.delta, risk, reaches)
 
-    def _risk(self, settings: CertificationSettings) -> float:
+    def _risk(self, settings: Settings) -> float:
         return self.options.risks(settings.alpha)[1]
 
     def _unchanged_radius(
@@ -203,7 +190,7 @@ class CentreSmoothing(ItemMethod):
             return 0.0
         return radius
 
-    def assumptions(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def assumptions(self, settings: Settings) -> tuple[str, ...]:
         """Say what the distance is measured to, and how abstentions count."""
         first, second = self.options.risks(settings.alpha)
         return (
@@ -218,7 +205,7 @@ class CentreSmoothing(ItemMethod):
             "(1) and carries no threshold; the radius is the budget up to which no output changes.",
         )
 
-    def promise(self, settings: CertificationSettings) -> str:
+    def promise(self, settings: Settings) -> str:
         """What holds with probability 1 − α."""
         del settings
         return (

@@ -13,8 +13,8 @@ from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
-from localsmooth.pipeline.item import SampledItem
 from localsmooth.results import CertifiedCurve, ItemResult
+from localsmooth.tasks.arrays.item import SampledItem
 
 __all__ = ["counted_curve", "item_result", "require_isotropic", "require_one_ball"]
 

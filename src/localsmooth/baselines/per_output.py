@@ -17,10 +17,9 @@ from localsmooth.collective.kernel.threat import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise
-from localsmooth.pipeline.item import SampledItem, target_masks
-from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ItemResult
+from localsmooth.tasks.arrays.item import SampledItem, target_masks
+from localsmooth.tasks.arrays.settings import ItemMethod, Settings
 
 __all__ = ["Cohen", "SegCertify", "robust_outputs"]
 
@@ -51,15 +50,15 @@ class _PerOutput(ItemMethod):
         require_isotropic(self.name, layout, noise, Gaussian)
 
     @abstractmethod
-    def adjust(self, settings: CertificationSettings) -> CertificationSettings:
+    def adjust(self, settings: Settings) -> Settings:
         """Return the settings with the method's own base certificate and rule for many outputs."""
 
-    def bound_names(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def bound_names(self, settings: Settings) -> tuple[str, ...]:
         """One bound, the naive one: each output on its own."""
         del settings
         return ("naive",)
 
-    def certify(self, item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+    def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
         lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
         eta = gaussian_vote_eta(lower)
@@ -92,11 +91,11 @@ class Cohen(_PerOutput):
 
     name = "cohen"
 
-    def adjust(self, settings: CertificationSettings) -> CertificationSettings:
+    def adjust(self, settings: Settings) -> Settings:
         """Use Gaussian votes."""
         return replace(settings, certificates=(GaussianVotes(),))
 
-    def assumptions(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def assumptions(self, settings: Settings) -> tuple[str, ...]:
         """Say what was counted."""
         return (
             "Baseline of Cohen et al. 2019: isotropic noise, one radius per output from a Clopper–Pearson bound; "
@@ -126,7 +125,7 @@ class SegCertify(_PerOutput):
     def __post_init__(self) -> None:
         FixedThresholdHolm(self.tau)  # the same range
 
-    def adjust(self, settings: CertificationSettings) -> CertificationSettings:
+    def adjust(self, settings: Settings) -> Settings:
         """Use Gaussian votes and Holm's procedure at τ.
 
         Raises
@@ -143,7 +142,7 @@ class SegCertify(_PerOutput):
             )
         return replace(settings, certificates=(GaussianVotes(),), simultaneous=holm)
 
-    def assumptions(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def assumptions(self, settings: Settings) -> tuple[str, ...]:
         """Say what was tested."""
         del settings
         return (

@@ -17,11 +17,10 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.noise.binary import BinaryNoise
-from localsmooth.pipeline.item import SampledItem, target_masks
-from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.registry import default_certificate
-from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import CertifiedCurve, ItemResult
+from localsmooth.tasks.arrays.item import SampledItem, target_masks
+from localsmooth.tasks.arrays.settings import ItemMethod, Settings
+from localsmooth.tasks.registry import default_certificate
 
 __all__ = ["ReceptiveFields"]
 
@@ -69,7 +68,7 @@ class ReceptiveFields(ItemMethod):
         require_isotropic(self.name, layout, noise, (Gaussian, Uniform, Bernoulli, SparseFlips))
         self.atoms(layout)
 
-    def bound_names(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def bound_names(self, settings: Settings) -> tuple[str, ...]:
         """Each output on its own, and the linear program of the paper."""
         del settings
         return ("naive", "lp")
@@ -87,7 +86,7 @@ class ReceptiveFields(ItemMethod):
             fields = window_fields(layout.inputs.shape, layout.outputs.shape, self.receptive_field)
         return atoms_of(fields, layout.inputs)
 
-    def certify(self, item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+    def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
         atoms = self.atoms(item.layout)
         level = item.layout.levels[:1, :1]
@@ -133,7 +132,7 @@ class ReceptiveFields(ItemMethod):
         owners: Int[np.ndarray, "corners"] = np.concatenate([np.zeros(0, dtype=np.int64), *owner])
         return BudgetSets(atoms.seen, atoms.field, owners, np.concatenate(corner)), radius
 
-    def assumptions(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def assumptions(self, settings: Settings) -> tuple[str, ...]:
         """Say what the fields rest on."""
         where = (
             f"inputs up to {self.receptive_field} elements away"

@@ -16,10 +16,9 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Bernoulli, Noise, SparseFlips
 from localsmooth.noise.binary import BinaryNoise
-from localsmooth.pipeline.item import SampledItem, target_masks
-from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ItemResult
+from localsmooth.tasks.arrays.item import SampledItem, target_masks
+from localsmooth.tasks.arrays.settings import ItemMethod, Settings
 
 __all__ = ["SparseSmooth", "flip_probabilities", "frontier_under", "needed_by_size"]
 
@@ -87,12 +86,12 @@ class SparseSmooth(ItemMethod):
         """Refuse anything but isotropic noise on bits."""
         require_isotropic(self.name, layout, noise, (SparseFlips, Bernoulli))
 
-    def bound_names(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def bound_names(self, settings: Settings) -> tuple[str, ...]:
         """One bound, the naive one: each output on its own."""
         del settings
         return ("naive",)
 
-    def certify(self, item: SampledItem, noise: Noise, settings: CertificationSettings) -> ItemResult:
+    def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
         kinds = len(noise.kinds)
         threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
@@ -116,7 +115,7 @@ class SparseSmooth(ItemMethod):
         }
         return item_result(item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves)
 
-    def assumptions(self, settings: CertificationSettings) -> tuple[str, ...]:
+    def assumptions(self, settings: Settings) -> tuple[str, ...]:
         """Say what was counted."""
         return (
             "Baseline SparseSmooth (Bojchevski et al. 2020): isotropic flips, exact certificates from regions of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import xarray as xr
@@ -27,7 +28,10 @@ from localsmooth.config.execution import build_executor
 from localsmooth.config.load import with_execution
 from localsmooth.config.methods import build_method
 from localsmooth.execution import OtherPartsMissingError, Part
-from localsmooth.pipeline.certify import run_certification
+from localsmooth.pipeline import Run
+from localsmooth.pipeline import certify as certify_task
+from localsmooth.tasks.arrays.task import ArrayTask
+from localsmooth.tasks.smoothing import Smoothing
 
 __all__ = ["certify", "run_configuration"]
 
@@ -42,23 +46,24 @@ def run_configuration(
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
-        return run_certification(
-            build_model(configuration),
-            build_items(configuration),
-            layout=build_layout(configuration),
-            noise=build_noise(configuration.noise),
-            plan=build_plan(configuration),
-            settings=build_settings(configuration.certificate, configuration.noise),
-            scores=build_scores(configuration),
-            method=build_method(configuration.certificate),
-            out=out,
-            name=configuration.name,
-            configuration=configuration.model_dump(mode="json"),
-            options=build_options(configuration),
-            executor=build_executor(configuration.execution),
-            progress=told.progress,
-            store=store,
-            part=part,
+        return certify_task(
+            ArrayTask(build_model(configuration), build_items(configuration)),
+            Smoothing(build_layout(configuration), build_plan(configuration), build_noise(configuration.noise)),
+            replace(
+                build_settings(configuration.certificate, configuration.noise),
+                method=build_method(configuration.certificate),
+            ),
+            run=Run(
+                out,
+                configuration.name,
+                build_executor(configuration.execution),
+                store,
+                part,
+                told.progress,
+                build_options(configuration),
+                build_scores(configuration),
+                configuration.model_dump(mode="json"),
+            ),
         )
     except KeyboardInterrupt:
         told.interrupted()

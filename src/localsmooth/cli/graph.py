@@ -25,15 +25,15 @@ from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Part
-from localsmooth.graphs import GraphSettings, certify_graph, recertify_graph
-from localsmooth.graphs.store import GRAPH_ADDITIONS
-from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
-from localsmooth.pipeline.record import RunRecord
-from localsmooth.pipeline.registry import known_bounds
+from localsmooth.graphs import GraphSettings, GraphTask
+from localsmooth.pipeline import Run, certify
 from localsmooth.results import kind_curve
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.record import RunRecord
+from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
+from localsmooth.tasks.smoothing import Smoothing
 
-__all__ = ["print_graph_summary", "recertify_graph_run", "run_graph_configuration"]
+__all__ = ["graph_settings", "print_graph_summary", "run_graph_configuration"]
 
 _SHOWN = 7
 
@@ -53,30 +53,27 @@ def run_graph_configuration(
         if not file.exists():
             told.say("Preparing the model; a network without weights is trained now.")
         classifier = build_classifier(configuration, data, file)
-        return certify_graph(
-            classifier,
-            data.graph,
-            data.layout,
-            data.nodes,
-            plan=build_graph_plan(configuration),
-            settings=build_graph_settings(configuration.certificate),
-            out=out,
-            name=configuration.name,
-            graph_name=data.name,
-            configuration=configuration.model_dump(mode="json"),
-            options=SamplingOptions(batch_size=configuration.sampling.batch_size),
-            executor=build_executor(configuration.execution),
-            progress=told.progress,
-            store=store,
-            part=part,
+        return certify(
+            GraphTask(classifier, data.graph, data.nodes, called=data.name),
+            Smoothing(data.layout, build_graph_plan(configuration)),
+            build_graph_settings(configuration.certificate),
+            run=Run(
+                out,
+                configuration.name,
+                build_executor(configuration.execution),
+                store,
+                part,
+                told.progress,
+                SamplingOptions(batch_size=configuration.sampling.batch_size),
+                configuration=configuration.model_dump(mode="json"),
+            ),
         )
     except KeyboardInterrupt:
         told.interrupted()
         raise
 
 
-def recertify_graph_run(
-    run: Path,
+def graph_settings(
     record: RunRecord,
     *,
     alpha: float | None,
@@ -84,8 +81,8 @@ def recertify_graph_run(
     deletions: Sequence[float] | None,
     bounds: Sequence[str] | None,
     config: Path | None,
-) -> xr.Dataset:
-    """Certify again from the tallies of a graph's run; what is not given stays as it was."""
+) -> GraphSettings:
+    """What a graph's run was certified with, but for what is given."""
     settings = _settings(record, config)
     changes: dict[str, Any] = {}
     if alpha is not None:
@@ -98,8 +95,8 @@ def recertify_graph_run(
     if bounds is not None:
         if settings.baseline is not None:
             raise InvalidInputError("--bound", f"{settings.baseline.name} has a bound of its own", "Leave --bound out")
-        changes["bounds"] = {name: ALL_BOUNDS[name] for name in bounds}
-    return recertify_graph(run, replace(settings, **changes))
+        changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bounds}
+    return replace(settings, **changes)
 
 
 def _settings(record: RunRecord, config: Path | None) -> GraphSettings:
@@ -109,9 +106,7 @@ def _settings(record: RunRecord, config: Path | None) -> GraphSettings:
     if stored is not None:
         return build_graph_settings(GraphCertificateSection.model_validate(stored))
     # A run made in Python: what its certificates were made of is not known, what they were about is.
-    additions = record.configuration.get(GRAPH_ADDITIONS, GraphSettings.additions)
-    deletions = [int(budget) for budget in record.budgets]
-    return GraphSettings(record.alpha, additions, deletions, bounds=known_bounds(record.bound_names))
+    return GraphTask.settings(record)
 
 
 def print_graph_summary(result: xr.Dataset, console: Console) -> None:

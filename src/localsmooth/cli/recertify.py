@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from localsmooth.cli.graph import print_graph_summary, recertify_graph_run
+from localsmooth.cli.graph import graph_settings, print_graph_summary
 from localsmooth.cli.summary import print_summary
 from localsmooth.config.build import build_settings
 from localsmooth.config.certificate import CertificateSection
@@ -17,13 +17,12 @@ from localsmooth.config.methods import build_method
 from localsmooth.config.schema import AnyNoise
 from localsmooth.disk import require_writable
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.store import is_graph_run
-from localsmooth.pipeline import COLLECTIVE_BOUNDS, CertificationSettings, ItemMethod
-from localsmooth.pipeline.recertify import recertify_with
-from localsmooth.pipeline.record import RunRecord, load_record
-from localsmooth.pipeline.registry import default_certificate, known_bounds, noise_from_configuration
-from localsmooth.pipeline.settings import equally_spaced
+from localsmooth.pipeline import recertify as certify_again
 from localsmooth.results import save
+from localsmooth.tasks.arrays.settings import Settings, equally_spaced
+from localsmooth.tasks.arrays.task import ArrayTask
+from localsmooth.tasks.record import RunRecord, load_record
+from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 from localsmooth.terminal import terminal
 
 __all__ = ["parse_budgets", "recertify"]
@@ -67,11 +66,10 @@ def recertify(
         raise InvalidInputError("--name", "it is empty", "Write a name, or leave the option out")
     record = load_record(run)
     target = require_writable(run / "recertified.nc" if to is None else to)
-    if is_graph_run(record):
+    if record.task == "graphs":
         if budgets is not None:
             raise InvalidInputError("--budgets", "a graph has two kinds of budgets", "Pass --additions and --deletions")
-        result = recertify_graph_run(
-            run,
+        settings = graph_settings(
             record,
             alpha=alpha,
             additions=None if additions is None else parse_budgets(additions),
@@ -79,24 +77,23 @@ def recertify(
             bounds=bound,
             config=config,
         )
-        if shown is not None:
-            result = result.assign_attrs(method=shown)
+        result = certify_again(run, settings, name=shown)
         save(result, target)
         print_graph_summary(result, terminal(stderr=False))
         return _say(target)
     if additions is not None or deletions is not None:
         raise InvalidInputError("--additions", "this run is not on a graph", "Pass --budgets")
-    settings, method = _settings(record, None if config is None else load_certificate(config))
+    settings = _settings(record, None if config is None else load_certificate(config))
     changes: dict[str, Any] = {}
     if alpha is not None:
         changes["alpha"] = alpha
     if budgets is not None:
         changes["budgets"] = tuple(parse_budgets(budgets))
     if bound is not None:
-        if method is not None:
-            raise InvalidInputError("--bound", f"{method.name} has a bound of its own", "Leave --bound out")
+        if settings.method is not None:
+            raise InvalidInputError("--bound", f"{settings.method.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
-    result = recertify_with(run, replace(settings, **changes), method, shown)
+    result = certify_again(run, replace(settings, **changes), name=shown)
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
     return _say(target)
@@ -106,18 +103,16 @@ def _say(target: Path) -> None:
     terminal().print(f"Result: {target}. Picture: localsmooth report {target}")
 
 
-def _settings(record: RunRecord, section: CertificateSection | None) -> tuple[CertificationSettings, ItemMethod | None]:
+def _settings(record: RunRecord, section: CertificateSection | None) -> Settings:
     """What the run was certified with, or what a file's certificate section says."""
     stored = record.configuration
     try:
         noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"])
         section = CertificateSection.model_validate(stored["certificate"]) if section is None else section
-        return build_settings(section, noise), build_method(section)
+        return replace(build_settings(section, noise), method=build_method(section))
     except (KeyError, ValidationError):  # the run was not made from a configuration file
         if section is not None:
             raise InvalidInputError(
                 "--config", "this run was not made from a configuration file", "Use localsmooth.recertify in Python"
             ) from None
-    certificate = default_certificate(noise_from_configuration(record.noise))
-    bounds = known_bounds(record.bound_names)
-    return CertificationSettings(record.alpha, tuple(record.budgets), (certificate,), bounds), None
+    return ArrayTask.settings(record)

@@ -66,14 +66,14 @@ from localsmooth.layout import (
 )
 from localsmooth.locality import LevelsFile, item_digest, read_levels, require_unseen
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS, default_certificate
-from localsmooth.pipeline.scores import ScoreCounting
-from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.pipeline.stopping import StopWhenDecided
-from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split
+from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.arrays.threat import Flips, ItemThreat, Kind, NormBall
+from localsmooth.tasks.registry import COLLECTIVE_BOUNDS, default_certificate
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.stopping import StopWhenDecided
 
 __all__ = [
     "build_calibration",
@@ -211,10 +211,10 @@ def build_scores(configuration: Configuration) -> ScoreCounting | None:
     return ScoreCounting(section.scores, section.score_grid or (1024 if section.scores == "moments" else 128))
 
 
-def build_settings(section: CertificateSection, noise_section: AnyNoise) -> CertificationSettings:
+def build_settings(section: CertificateSection, noise_section: AnyNoise) -> Settings:
     """Make what is proven from the tallies."""
     noise = build_noise(noise_section)
-    return CertificationSettings(
+    return Settings(
         alpha=section.alpha,
         budgets=tuple(section.budget_values()),
         certificates=_certificates(section, noise),

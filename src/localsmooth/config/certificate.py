@@ -10,7 +10,7 @@ from localsmooth.certificates import ExactVotes, RenyiVotes
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.section import Section
-from localsmooth.pipeline.settings import equally_spaced
+from localsmooth.tasks.arrays.settings import equally_spaced
 
 __all__ = [
     "AnyRule",

@@ -11,7 +11,7 @@ from localsmooth.config.baselines import (
 )
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError
-from localsmooth.pipeline.method import ItemMethod
+from localsmooth.tasks.arrays.settings import ItemMethod
 
 __all__ = ["build_method"]
 

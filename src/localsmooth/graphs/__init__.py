@@ -1,6 +1,5 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
-from localsmooth.graphs.certification import certify_graph, recertify_graph
 from localsmooth.graphs.certify import COLLECTIVE_BOUNDS, NodeCurve, certify_nodes, node_certificates
 from localsmooth.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
@@ -24,6 +23,7 @@ from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, st
 from localsmooth.graphs.sampler import AttributeSubject, GraphSubject, NodeGroup, sample_nodes
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.split import NodeSplit, split_per_class
+from localsmooth.graphs.task import GraphTask
 from localsmooth.graphs.thinning import CompiledThinning, NumpyThinning
 from localsmooth.graphs.threat import AttackLimits, attribute_caps, budget_grid, flip_threat, node_limit, pair_caps
 from localsmooth.graphs.training import TrainingOptions, TrainingReport, self_labeled, train_with_noise
@@ -43,6 +43,7 @@ __all__ = [
     "GraphNetwork",
     "GraphSettings",
     "GraphSubject",
+    "GraphTask",
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
@@ -58,7 +59,6 @@ __all__ = [
     "attribute_caps",
     "block_diagonal",
     "budget_grid",
-    "certify_graph",
     "certify_nodes",
     "cluster_layout",
     "cluster_pair_layout",
@@ -81,7 +81,6 @@ __all__ = [
     "random_stream",
     "receptive_fields",
     "receptive_nodes",
-    "recertify_graph",
     "sample_edges",
     "sample_nodes",
     "save_npz",

@@ -22,8 +22,6 @@ from localsmooth.graphs.store import SampledGraph
 from localsmooth.graphs.threat import attribute_caps, budget_grid
 from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
 from localsmooth.layout import Partition
-from localsmooth.pipeline.record import ONE_BASIS, RunRecord
-from localsmooth.pipeline.smoothing import describe_smoothing
 from localsmooth.results import (
     ACCURACY,
     RATIO,
@@ -34,6 +32,8 @@ from localsmooth.results import (
     build_dataset,
 )
 from localsmooth.runs import RunConfiguration
+from localsmooth.tasks.description import describe_smoothing
+from localsmooth.tasks.record import ONE_BASIS, RunRecord
 
 __all__ = ["graph_result"]
 

@@ -86,3 +86,13 @@ class GraphSettings:
                     "Leave these out, or certify without the baseline",
                 )
             object.__setattr__(self, "bounds", {"naive": Naive()})
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether certificates from scores are asked for."""
+        return any(isinstance(certificate, ScoreCertificate) for certificate in self.certificates)
+
+    @property
+    def largest_budget(self) -> float:
+        """The largest number of flips of one kind."""
+        return float(max(self.additions[-1], self.deletions[-1]))

@@ -12,16 +12,11 @@ from jaxtyping import Float, Int
 from localsmooth.graphs.counters import SCORE_BINS, node_counters
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
 from localsmooth.layout import Layout, Partition
-from localsmooth.pipeline.record import RunRecord, RunRecordError
-from localsmooth.runs import DirectoryStore, SamplingPlan, Store
+from localsmooth.runs import SamplingPlan, Store
 from localsmooth.sampling import ItemTally, collect_tallies
+from localsmooth.tasks.record import RunRecord, RunRecordError
 
-__all__ = ["GRAPH_ADDITIONS", "GRAPH_RUN", "SampledGraph", "is_graph_run", "load_graph", "save_graph"]
-
-GRAPH_ADDITIONS = "graph_additions"
-"""Key of a record's configuration with the budgets of added bits."""
-GRAPH_RUN = "graph_run"
-"""Key of a record's configuration that marks a run on a graph."""
+__all__ = ["SampledGraph", "load_graph", "save_graph"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +47,6 @@ class SampledGraph:
     depth: int | None = None
 
 
-def is_graph_run(record: RunRecord) -> bool:
-    """Whether a run directory's record is of a graph."""
-    return GRAPH_RUN in record.configuration
-
-
 def save_graph(sampled: SampledGraph, store: Store) -> None:
     """Keep graph, layout and certified nodes beside the tallies."""
     graph, layout = sampled.graph, sampled.layout
@@ -74,8 +64,8 @@ def save_graph(sampled: SampledGraph, store: Store) -> None:
     store.put_array("layout0-levels", layout.levels)
 
 
-def load_graph(record: RunRecord, store: DirectoryStore, tallied: Store | None = None) -> SampledGraph:
-    """Read back what `save_graph` kept, and the tallies, which may be in a store of their own.
+def load_graph(record: RunRecord, store: Store, tallied: Store) -> SampledGraph:
+    """Read back what `save_graph` kept, and the tallies.
 
     Raises
     ------
@@ -97,11 +87,11 @@ def load_graph(record: RunRecord, store: DirectoryStore, tallied: Store | None =
     content = {} if store.configuration is None else dict(store.configuration.content)
     if (content.get("graph"), content.get("layout")) != (graph.digest(), layout.digest()):
         raise RunRecordError(
-            f"{store.path}: the stored graph is not the one that was sampled. Run the same certification into this "
+            "The stored graph is not the one that was sampled. Run the same certification into this "
             "directory again: the tallies are kept"
         )
     plan = SamplingPlan(**json.loads(json.dumps(content["plan"])))
     bins = SCORE_BINS if record.scores is None else record.scores.grid
-    tally = collect_tallies(store if tallied is None else tallied, [layout], node_counters(bins), plan=plan)[0]
+    tally = collect_tallies(tallied, [layout], node_counters(bins), plan=plan)[0]
     nodes, places = store.get_array("graph-nodes"), store.get_array("graph-places")
     return SampledGraph(graph, layout, nodes, tally, places, None if depth < 0 else depth)

@@ -1,22 +1,7 @@
-"""From a model and its inputs to a labelled result: sampling, bounds, certificates and the collective problem."""
+"""From a task to a labelled result, whatever the kind of input: sampling, keeping, certifying, certifying again."""
 
 from localsmooth.pipeline.certify import certify
-from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.recertify import recertify
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
-from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.pipeline.stopping import StopWhenDecided
-from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
+from localsmooth.pipeline.recertify import recertify, settings_of
+from localsmooth.pipeline.run import Run
 
-__all__ = [
-    "COLLECTIVE_BOUNDS",
-    "CertificationSettings",
-    "Flips",
-    "ItemMethod",
-    "ItemThreat",
-    "Kind",
-    "NormBall",
-    "StopWhenDecided",
-    "certify",
-    "recertify",
-]
+__all__ = ["Run", "certify", "recertify", "settings_of"]

@@ -15,7 +15,6 @@ import xarray as xr
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.pipeline.record import FINISHED
 from localsmooth.results import save, set_aside
 from localsmooth.runs import (
     DirectoryStore,
@@ -28,6 +27,7 @@ from localsmooth.runs import (
     open_store,
 )
 from localsmooth.runs.address import is_address
+from localsmooth.tasks.record import FINISHED
 
 __all__ = [
     "RunStores",

@@ -12,7 +12,7 @@ from localsmooth.metrics import Domination, OperatingPoint, dominations
 from localsmooth.report.pareto import pareto_figure
 from localsmooth.report.sections import PageSection, render_sections
 from localsmooth.report.tables import Table, percent
-from localsmooth.results import Smoothing
+from localsmooth.results import SmoothedClassifier
 
 __all__ = ["Sides", "SweepPage", "domination_table", "points_table", "render_sweep", "smoothings_table", "verdict"]
 
@@ -82,7 +82,7 @@ class SweepPage:
     sides: Sequence[Sides]
     problems: Sequence[tuple[str, str, str]] = ()
     notes: Sequence[str] = field(default_factory=tuple)
-    smoothings: Sequence[tuple[str, str, Smoothing]] = ()
+    smoothings: Sequence[tuple[str, str, SmoothedClassifier]] = ()
 
     def figure(self, methods: Mapping[str, Sequence[OperatingPoint]] | None = None) -> Figure:
         """Fronts of some methods, all by default, with one panel per bound."""
@@ -150,7 +150,7 @@ def points_table(methods: Mapping[str, Sequence[OperatingPoint]], bounds: Sequen
     return Table(headings, rows, text_columns=2, note=note)
 
 
-def smoothings_table(smoothings: Sequence[tuple[str, str, Smoothing]]) -> Table:
+def smoothings_table(smoothings: Sequence[tuple[str, str, SmoothedClassifier]]) -> Table:
     """Which smoothed classifier each point is about."""
     said = [(method, label, smoothing.facts()) for method, label, smoothing in smoothings]
     names = list(said[0][2])

@@ -8,7 +8,7 @@ from localsmooth.results.item import CertifiedCurve, ItemResult, consistent
 from localsmooth.results.joint import ADDITION, DELETION, JointResult, attach_joint, has_joint, kind_curve
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
 from localsmooth.results.run import RunInfo, Saving, run_info
-from localsmooth.results.smoothing import Smoothing
+from localsmooth.results.smoothed_classifier import SmoothedClassifier
 from localsmooth.results.validate import validate
 from localsmooth.results.view import ItemView, item_view
 
@@ -27,7 +27,7 @@ __all__ = [
     "JointResult",
     "RunInfo",
     "Saving",
-    "Smoothing",
+    "SmoothedClassifier",
     "attach_joint",
     "axis_names",
     "build_dataset",

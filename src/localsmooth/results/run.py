@@ -12,7 +12,7 @@ import xarray as xr
 from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.results.smoothing import Smoothing
+from localsmooth.results.smoothed_classifier import SmoothedClassifier
 
 __all__ = ["ATTRIBUTES", "RunInfo", "Saving", "attributes", "run_info"]
 
@@ -129,7 +129,7 @@ class RunInfo:
     proven: bool = True
     saving: Saving | None = None
     promise: str = ""
-    smoothing: Smoothing | None = None
+    smoothing: SmoothedClassifier | None = None
 
     def __post_init__(self) -> None:
         if not self.threat:

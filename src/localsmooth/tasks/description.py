@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from localsmooth.layout import Layout
-from localsmooth.pipeline.record import RunRecordError, load_record
-from localsmooth.results import Smoothing
+from localsmooth.results import SmoothedClassifier
 from localsmooth.runs import RunConfiguration
+from localsmooth.tasks.record import RunRecordError, load_record
 
 __all__ = ["describe_smoothing", "sampled_at"]
 
@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 def describe_smoothing(
     configuration: RunConfiguration | None, layouts: Sequence[Layout], sampled: str
-) -> Smoothing | None:
+) -> SmoothedClassifier | None:
     """Describe the smoothed classifier that tallies were drawn of.
 
     Parameters
@@ -49,7 +49,7 @@ def describe_smoothing(
     lowest, highest = (
         [float(bound) for bound in of([of(each, axis=0) for each in values], axis=0)] for of in (np.min, np.max)
     )
-    return Smoothing(
+    return SmoothedClassifier(
         model=_digest([content["model"]["fingerprint"]]),
         data=_digest(inputs),
         noise=noise,

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
-from localsmooth.certificates.combined import OutputScores, OutputVotes
+from localsmooth.bounds import VoteConfidenceSequence
 from localsmooth.disk import write_atomically
 from localsmooth.errors import LocalsmoothError
-from localsmooth.layout import Layout, Partition
-from localsmooth.pipeline.item import SampledItem
-from localsmooth.pipeline.scores import ScoreCounting
-from localsmooth.results import RunInfo, Saving, Smoothing
-from localsmooth.runs import DirectoryStore, Store
+from localsmooth.results import RunInfo, Saving, SmoothedClassifier
+from localsmooth.runs import DirectoryStore
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
+from localsmooth.tasks.scores import ScoreCounting
 
 __all__ = [
     "FINISHED",
     "ONE_BASIS",
+    "Facts",
     "RunRecord",
     "RunRecordError",
-    "load_items",
     "load_record",
     "require_normalised_scores",
     "require_same_run",
-    "save_items",
     "save_record",
 ]
 
@@ -45,7 +40,7 @@ ONE_BASIS = (
 
 FINISHED = "certification.json"
 """File of a run directory that is written when all samples are drawn."""
-_VERSION = 1
+_VERSION = 2
 _LARGEST_FILE = 1 << 26
 
 
@@ -53,14 +48,14 @@ class RunRecordError(LocalsmoothError):
     """A run directory does not hold a finished run that can be read."""
 
 
-@dataclass(frozen=True)
-class RunRecord:
-    """The facts of a finished sampling run, as plain JSON values.
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a task says of a run before anything is drawn, as plain JSON values.
 
     Parameters
     ----------
-    method
-        Name of the method.
+    task
+        Name of the kind of input.
     item_names
         Name of each item.
     item_layouts
@@ -75,34 +70,24 @@ class RunRecord:
         Configuration of the noise.
     scores
         How scores were counted; None if only votes were.
-    n_candidate, n_bound
-        Samples drawn in the two stages.
     units
         Units of inputs and budgets.
     input_bounds
         Declared bounds of clean inputs.
-    seconds
-        Time spent sampling, added up over all workers and interruptions.
-    batch_size, device, precision
-        How the model was run; the largest batch size used.
-    versions
-        Versions of the libraries that the tallies depend on.
+    device, precision
+        How the model is run.
     alpha, budgets, bound_names
-        What was certified first; `recertify` starts from these.
-    configuration
-        Everything the user asked for.
+        What is certified first; `recertify` starts from these.
     sequence
-        Confidence sequence that the votes are bounded with, where the number of samples depended on them (`n_bound`
+        Confidence sequence that the votes are bounded with, where the number of samples depends on them (`n_bound`
         is then the largest number possible); None otherwise.
     further
-        Names of what a method drew for each item beside the tallies.
-    sampled
-        When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
-    version
-        Version of this format.
+        Names of what a method draws for each item beside the tallies.
+    details
+        What else the task wants to know when it is certified again.
     """
 
-    method: str
+    task: str = "arrays"
     item_names: list[str]
     item_layouts: list[int]
     class_names: list[str]
@@ -110,21 +95,49 @@ class RunRecord:
     ignore_label: int | None
     noise: dict[str, Any]
     scores: ScoreCounting | None
-    n_candidate: int
-    n_bound: int
     units: str
     input_bounds: tuple[float, float] | None
-    seconds: float
-    batch_size: int
     device: str
     precision: str
-    versions: dict[str, str]
     alpha: float
     budgets: list[float]
     bound_names: list[str]
-    configuration: dict[str, Any]
     sequence: VoteConfidenceSequence | None = None
     further: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(Facts):
+    """The facts of a finished sampling run.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    n_candidate, n_bound
+        Samples drawn in the two stages.
+    seconds
+        Time spent sampling, added up over all workers and interruptions.
+    batch_size
+        The largest batch size used.
+    versions
+        Versions of the libraries that the tallies depend on.
+    configuration
+        Everything the user asked for.
+    sampled
+        When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
+    version
+        Version of this format.
+    """
+
+    method: str
+    n_candidate: int
+    n_bound: int
+    seconds: float
+    batch_size: int
+    versions: dict[str, str]
+    configuration: dict[str, Any]
     sampled: str = ""
     version: int = _VERSION
 
@@ -140,7 +153,7 @@ class RunRecord:
         proven: bool,
         saving: Saving | None = None,
         promise: str = "",
-        smoothing: Smoothing | None = None,
+        smoothing: SmoothedClassifier | None = None,
     ) -> RunInfo:
         """What a result says of this run, with what was proven from it; see `RunInfo`."""
         return RunInfo(
@@ -208,11 +221,22 @@ def load_record(folder: Path) -> RunRecord:
         raise RunRecordError(f"{path} is damaged: {where} {first['msg']}. {remedy}") from None
     except (ValueError, RecursionError):
         raise RunRecordError(f"{path} is damaged: it is not JSON. {remedy}") from None
+    if record.version == 1:
+        record = _of_first_version(record)
     if record.version != _VERSION:
         raise RunRecordError(f"{path} has format version {record.version}; this program reads version {_VERSION}")
     if len(record.item_layouts) != len(record.item_names):
         raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
     return record
+
+
+def _of_first_version(record: RunRecord) -> RunRecord:
+    """Records of version 1 named no task, and kept what graphs need among what the user had asked for."""
+    asked = dict(record.configuration)
+    if not asked.pop("graph_run", False):
+        return replace(record, version=_VERSION)
+    details = {"additions": asked.pop("graph_additions")} if "graph_additions" in asked else {}
+    return replace(record, task="graphs", details=details, configuration=asked, version=_VERSION)
 
 
 def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
@@ -247,104 +271,3 @@ def require_normalised_scores(store: DirectoryStore) -> None:
             f"{store.path}: its scores were counted without normalising them, so that a mean above 1/2 need not be a "
             "majority. Certify votes, or sample again in another directory"
         )
-
-
-def number_layouts(layouts: Sequence[Layout]) -> list[int]:
-    """Number the distinct layouts in the order in which they come."""
-    numbers: dict[str, int] = {}
-    digests = {id(layout): layout.digest() for layout in layouts}
-    return [numbers.setdefault(digests[id(layout)], len(numbers)) for layout in layouts]
-
-
-def save_items(items: Sequence[SampledItem], layouts: Sequence[int], store: Store) -> None:
-    """Keep inputs, labels, votes and layouts in a store.
-
-    Parameters
-    ----------
-    items
-        The items.
-    layouts
-        Number of each item's layout, from `number_layouts`.
-    store
-        Where to keep them.
-    """
-    known: set[int] = set()
-    for index, (item, number) in enumerate(zip(items, layouts, strict=True)):
-        if number not in known:
-            known.add(number)
-            store.put_array(f"layout{number}-outputs", item.layout.outputs.labels)
-            store.put_array(f"layout{number}-inputs", item.layout.inputs.labels)
-            store.put_array(f"layout{number}-levels", item.layout.levels)
-        store.put_array(f"item{index}-image", item.image)
-        if item.label is not None:
-            store.put_array(f"item{index}-label", item.label)
-        store.put_array(f"item{index}-candidate", item.votes.candidate)
-        store.put_array(f"item{index}-votes", item.votes.votes)
-        if item.votes.candidate_votes is not None:
-            store.put_array(f"item{index}-candidate-votes", item.votes.candidate_votes.votes)
-        if not isinstance(item.votes.n, int):
-            store.put_array(f"item{index}-n", item.votes.n)
-        if item.votes.scores is not None:
-            store.put_array(f"item{index}-scores", ScoreCounting.array(item.votes.scores.tally))
-            store.put_array(f"item{index}-reference", item.votes.scores.reference)
-        for name, array in item.further.items():
-            store.put_array(f"item{index}-further-{name}", array)
-
-
-def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
-    """Read back what `save_items` kept; the layouts come without views, which only sampling needs.
-
-    Raises
-    ------
-    StoreError
-        If an array is missing or damaged.
-    """
-    layouts = {
-        number: Layout(
-            Partition(store.get_array(f"layout{number}-outputs")),
-            Partition(store.get_array(f"layout{number}-inputs")),
-            store.get_array(f"layout{number}-levels"),
-        )
-        for number in set(record.item_layouts)
-    }
-    made: list[SampledItem] = []
-    for index, (name, number) in enumerate(zip(record.item_names, record.item_layouts, strict=True)):
-        label = store.get_array(f"item{index}-label") if record.labelled else None
-        made.append(
-            SampledItem(
-                name,
-                store.get_array(f"item{index}-image"),
-                label,
-                ignored_outputs(label, record.ignore_label),
-                layouts[number],
-                OutputVotes(
-                    store.get_array(f"item{index}-candidate"),
-                    store.get_array(f"item{index}-votes"),
-                    record.n_bound if record.sequence is None else store.get_array(f"item{index}-n"),
-                    _load_scores(record, store, index),
-                    record.sequence,
-                    _load_candidate_votes(record, store, index),
-                    record.n_bound,
-                ),
-                {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
-            )
-        )
-    return made
-
-
-def _load_candidate_votes(record: RunRecord, store: Store, index: int) -> CandidateVotes | None:
-    """Votes of the candidate stage; runs that were sampled before these were kept have none."""
-    name = f"item{index}-candidate-votes"
-    return CandidateVotes(store.get_array(name), record.n_candidate) if store.has_array(name) else None
-
-
-def _load_scores(record: RunRecord, store: Store, index: int) -> OutputScores | None:
-    if record.scores is None:
-        return None
-    tally = record.scores.tally(store.get_array(f"item{index}-scores"), record.n_bound)
-    return OutputScores(tally, store.get_array(f"item{index}-reference"))
-
-
-def ignored_outputs(label: np.ndarray | None, ignore_label: int | None) -> np.ndarray | None:
-    """Where the label says that an output does not count; None if all count."""
-    return None if label is None or ignore_label is None else label == ignore_label

@@ -11,13 +11,13 @@ import xarray as xr
 from localsmooth.certificates import ScoreCertificate
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
-from localsmooth.pipeline.item import SampledItem, certify_item
-from localsmooth.pipeline.method import ItemMethod
-from localsmooth.pipeline.record import ONE_BASIS, RunRecord
-from localsmooth.pipeline.settings import CertificationSettings
-from localsmooth.pipeline.smoothing import describe_smoothing
 from localsmooth.results import ItemResult, Saving, build_dataset, consistent
 from localsmooth.runs import RunConfiguration
+from localsmooth.tasks.arrays.item import certify_item
+from localsmooth.tasks.arrays.sampled import SampledItem
+from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.description import describe_smoothing
+from localsmooth.tasks.record import ONE_BASIS, RunRecord
 
 __all__ = ["assemble"]
 
@@ -26,10 +26,9 @@ def assemble(
     items: Sequence[SampledItem],
     noise: Noise,
     record: RunRecord,
-    settings: CertificationSettings,
-    method: ItemMethod | None = None,
-    progress: SamplingProgress | None = None,
+    settings: Settings,
     configuration: RunConfiguration | None = None,
+    progress: SamplingProgress | None = None,
 ) -> xr.Dataset:
     """Certify every item and build the data set.
 
@@ -43,15 +42,14 @@ def assemble(
         How the tallies came about.
     settings
         What to prove.
-    method
-        How, if not by the collective problem over base certificates.
-    progress
-        Told how many items are certified, if it is a `CertifyingProgress`.
     configuration
         What the tallies depend on.
+    progress
+        Told how many items are certified, if it is a `CertifyingProgress`.
     """
+    settings = settings.completed(noise)
+    method = settings.method
     if method is not None:
-        settings = method.adjust(settings)
         for item in items:
             method.require(item.layout, noise)
     saving = _saving(items, record)
@@ -60,7 +58,7 @@ def assemble(
         norm=f"l{noise.norm}",
         alpha=settings.alpha,
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
-        assumptions=_assumptions(record, settings, saving, method),
+        assumptions=_assumptions(record, settings, saving),
         threat=settings.threat.words(noise),
         proven=settings.simultaneous.simultaneous,
         saving=saving,
@@ -87,10 +85,9 @@ def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:
     return Saving(tuple(counted), tuple(item.layout.outputs.count * record.n_bound for item in items))
 
 
-def _assumptions(
-    record: RunRecord, settings: CertificationSettings, saving: Saving | None, method: ItemMethod | None
-) -> tuple[str, ...]:
+def _assumptions(record: RunRecord, settings: Settings, saving: Saving | None) -> tuple[str, ...]:
     """Sentences that the promise rests on besides α, N₁ and N₂."""
+    method = settings.method
     names = " and ".join(certificate.name for certificate in settings.certificates)
     sentences = [f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}."]
     if method is not None:

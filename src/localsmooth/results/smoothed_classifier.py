@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Smoothing"]
+__all__ = ["SmoothedClassifier"]
 
 _DIGITS = 16
 
 
 @dataclass(frozen=True)
-class Smoothing:
+class SmoothedClassifier:
     """Which smoothed classifier a certificate is about, at which inputs, and from which samples.
 
     Parameters

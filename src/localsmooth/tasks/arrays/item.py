@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
-from localsmooth.certificates.combined import OutputVotes, certify_outputs
+from localsmooth.certificates.combined import certify_outputs
 from localsmooth.collective import Problem, Threat, solve
-from localsmooth.layout import Layout
 from localsmooth.noise import Noise
-from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
+from localsmooth.tasks.arrays.sampled import SampledItem
+from localsmooth.tasks.arrays.settings import Settings
 
-__all__ = ["SampledItem", "certify_item", "target_masks"]
-
-
-@dataclass(frozen=True, eq=False)
-class SampledItem:
-    """An item with its layout and its votes.
-
-    Parameters
-    ----------
-    name
-        What reports call it.
-    image
-        The input.
-    label
-        Known classes, or None.
-    ignored
-        Outputs that do not count, or None.
-    layout
-        The layout that the sampler read.
-    votes
-        The tallies.
-    further
-        What a method of its own drew beside them, by name.
-    """
-
-    name: str
-    image: Float[np.ndarray, "channels *spatial"]
-    label: Int[np.ndarray, "..."] | None
-    ignored: Bool[np.ndarray, "..."] | None
-    layout: Layout
-    votes: OutputVotes
-    further: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+__all__ = ["certify_item", "target_masks"]
 
 
 def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> dict[str, Bool[np.ndarray, "outputs"]]:
@@ -68,7 +36,7 @@ def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> d
 
 
 def certify_item(
-    item: SampledItem, noise: Noise, settings: CertificationSettings, tell: Callable[[str], None] | None = None
+    item: SampledItem, noise: Noise, settings: Settings, tell: Callable[[str], None] | None = None
 ) -> ItemResult:
     """Bound the votes, make the base certificates, and solve the collective problem for every target and bound.
 
@@ -128,7 +96,7 @@ def _curves(
     mask: Bool[np.ndarray, "outputs"],
     threat: Threat,
     input_groups: int,
-    settings: CertificationSettings,
+    settings: Settings,
     tell: Callable[[str], None] | None,
 ) -> dict[str, CertifiedCurve]:
     """Certified counts of one target set under every collective bound."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -13,20 +14,41 @@ from localsmooth.bounds import (
     SMALLEST_LEVEL,
     CandidateRule,
     LevelStrategy,
+    Simultaneous,
     VoteConfidenceSequence,
     require_level_strategy,
 )
-from localsmooth.certificates import VoteCertificate, certified_radius
+from localsmooth.certificates import ScoreCertificate, VoteCertificate, certified_radius
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
-from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.runs import SamplingPlan, StoppingRule
+from localsmooth.tasks.base import Proof
 
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
+
+
+@runtime_checkable
+class Aims(Proof, Protocol):
+    """What goals are set by."""
+
+    @property
+    def simultaneous(self) -> Simultaneous | CandidateRule:
+        """How α is shared."""
+        ...
+
+    @property
+    def certificates(self) -> Sequence[VoteCertificate | ScoreCertificate]:
+        """Base certificates."""
+        ...
+
+    @property
+    def largest_budget(self) -> float:
+        """The largest budget of any kind of perturbation."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -106,7 +128,11 @@ class StopWhenDecided(StoppingRule):
 
 
 def with_goals(
-    plan: SamplingPlan, layouts: Sequence[Layout], noise: Noise, settings: CertificationSettings
+    plan: SamplingPlan,
+    layouts: Sequence[Layout],
+    noise: Noise,
+    settings: Aims,
+    outputs: Int[np.ndarray, "outputs"] | None = None,
 ) -> SamplingPlan:
     """Fill in what the outputs of each group have to reach; a plan without a stopping rule stays as it is.
 
@@ -118,6 +144,8 @@ def with_goals(
         One layout per item.
     noise, settings
         What is sampled and proven.
+    outputs
+        The outputs that share α, where these are not all.
 
     Raises
     ------
@@ -144,8 +172,10 @@ def with_goals(
     rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
     for layout in layouts:
         if id(layout) not in made:
-            _require_certifiable(plan, rule.sequence, strategy, settings.alpha, layout.outputs.labels.size)
-            levels = _levels(strategy, settings.alpha, layout)
+            groups = layout.outputs.labels.ravel()
+            groups = groups if outputs is None else groups[outputs]
+            _require_certifiable(plan, rule.sequence, strategy, settings.alpha, groups.size)
+            levels = _levels(strategy, settings.alpha, groups, layout.outputs.count)
             targets = (
                 _targets(layout, noise, settings) if rule.target is None else np.full(layout.outputs.count, rule.target)
             )
@@ -154,17 +184,18 @@ def with_goals(
     return replace(plan, stop=replace(rule, goals=tuple(made[id(layout)] for layout in layouts)))
 
 
-def _levels(strategy: LevelStrategy, alpha: float, layout: Layout) -> Float[np.ndarray, " groups"]:
+def _levels(
+    strategy: LevelStrategy, alpha: float, groups: Int[np.ndarray, "outputs"], count: int
+) -> Float[np.ndarray, " groups"]:
     """The strictest level of each group's outputs, those left aside that have given up."""
-    groups = layout.outputs.labels.ravel()
     levels = np.broadcast_to(np.asarray(strategy.levels(groups.size, alpha), dtype=np.float64), groups.shape)
-    strictest = np.full(layout.outputs.count, alpha)
+    strictest = np.full(count, alpha)
     playing = levels > SMALLEST_LEVEL
     np.minimum.at(strictest, groups[playing], levels[playing])
     return strictest
 
 
-def _targets(layout: Layout, noise: Noise, settings: CertificationSettings) -> Float[np.ndarray, " groups"]:
+def _targets(layout: Layout, noise: Noise, settings: Aims) -> Float[np.ndarray, " groups"]:
     """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
     groups = np.arange(layout.outputs.count)
 
@@ -176,7 +207,7 @@ def _targets(layout: Layout, noise: Noise, settings: CertificationSettings) -> F
             for certificate in settings.certificates
             if isinstance(certificate, VoteCertificate)
         ]
-        return np.max(reach, axis=0) > settings.budgets[-1]
+        return np.max(reach, axis=0) > settings.largest_budget
 
     low, high = np.full(groups.size, _FEWEST_NINES), np.full(groups.size, _MOST_NINES)
     reachable = suffices(high)

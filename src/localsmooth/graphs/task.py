@@ -1,0 +1,192 @@
+"""Graphs: nodes whose attributes are perturbed, under a classifier of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Bool, Int
+
+from localsmooth.bounds import require_certifiable
+from localsmooth.errors import InvalidInputError
+from localsmooth.execution import SamplingProgress
+from localsmooth.execution.progress import tell_certifying
+from localsmooth.graphs.classifier import NodeClassifier
+from localsmooth.graphs.counters import SCORE_BINS, node_counters
+from localsmooth.graphs.drawing import node_positions
+from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.result import graph_result
+from localsmooth.graphs.sampler import AttributeSubject
+from localsmooth.graphs.settings import GraphSettings
+from localsmooth.graphs.store import SampledGraph, load_graph, save_graph
+from localsmooth.layout import Layout
+from localsmooth.noise import SparseFlips
+from localsmooth.runs import RunConfiguration, Store
+from localsmooth.sampling import ItemTally, SamplingOptions
+from localsmooth.tasks.base import Assignment, Task
+from localsmooth.tasks.record import Facts, RunRecord
+from localsmooth.tasks.registry import known_bounds
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.smoothing import Smoothing
+
+__all__ = ["GraphTask", "chosen_nodes", "require_classifier"]
+
+UNITS = "flipped attribute bits"
+
+
+class GraphTask(Task[SampledGraph, GraphSettings]):
+    """A classifier of nodes, and the nodes of a graph that it is certified on, against flips of attribute bits.
+
+    Parameters
+    ----------
+    classifier
+        The base classifier, such as `NetworkClassifier(network)`.
+    graph
+        The clean graph.
+    nodes
+        Nodes that are certified, chosen without looking at their tallies: their numbers, or a mask over all nodes.
+    called
+        What reports call the graph.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what is no classifier, or no nodes of the graph.
+    """
+
+    name: ClassVar[str] = "graphs"
+
+    def __init__(
+        self,
+        classifier: NodeClassifier,
+        graph: AttributedGraph,
+        nodes: Int[np.ndarray, "nodes"] | Bool[np.ndarray, "nodes"],
+        *,
+        called: str = "graph",
+    ) -> None:
+        require_classifier(classifier)
+        self.classifier = classifier
+        self.graph = graph
+        self.nodes = chosen_nodes(nodes, graph.nodes)
+        self.called = called
+        if graph.classes > classifier.classes:
+            raise InvalidInputError(
+                "classifier",
+                f"it has {classifier.classes} classes, the graph {graph.classes}",
+                "Use one for this graph",
+            )
+
+    def assign(
+        self, smoothing: Smoothing, settings: GraphSettings, options: SamplingOptions, scores: ScoreCounting | None
+    ) -> Assignment[SampledGraph]:
+        """Check layout and settings against the graph; scores are always counted as a histogram."""
+        del options, scores
+        if not isinstance(smoothing.layout, Layout):
+            raise InvalidInputError("layout", "a recipe makes none for graphs", "Pass cluster_layout(…)")
+        if smoothing.noise is not None and not isinstance(smoothing.noise, SparseFlips):
+            raise InvalidInputError("noise", f"got {type(smoothing.noise).__name__}", "Graphs take SparseFlips")
+        layout, plan = smoothing.layout, smoothing.plan
+        if not settings.needs_scores:
+            require_certifiable(plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
+        subject = AttributeSubject(self.classifier, self.graph, layout, plan.seed, node_counters())
+
+        def collect(tallies: Sequence[ItemTally]) -> SampledGraph:
+            places = node_positions(self.graph.adjacency, layout.inputs.labels.astype(np.int64))
+            return SampledGraph(self.graph, layout, self.nodes, tallies[0], places, self.classifier.depth)
+
+        facts = Facts(
+            task=self.name,
+            item_names=[self.called],
+            item_layouts=[0],
+            class_names=_class_names(self.graph, self.classifier.classes),
+            labelled=True,
+            ignore_label=None,
+            noise=dict(SparseFlips().configuration()),
+            scores=ScoreCounting("histogram", SCORE_BINS),
+            units=UNITS,
+            input_bounds=None,
+            device="cpu",
+            precision="float32",
+            alpha=settings.alpha,
+            budgets=[float(budget) for budget in settings.deletions],
+            bound_names=list(settings.bounds),
+            details={"additions": [int(budget) for budget in settings.additions]},
+        )
+        return Assignment(subject, plan, collect, facts)
+
+    @classmethod
+    def save(cls, sampled: SampledGraph, store: Store) -> None:
+        """Keep graph, layout and nodes."""
+        save_graph(sampled, store)
+
+    @classmethod
+    def load(cls, record: RunRecord, kept: Store, tallied: Callable[[], Store]) -> SampledGraph:
+        """Read the graph back, and its tallies from the chunks."""
+        return load_graph(record, kept, tallied())
+
+    @classmethod
+    def settings(cls, record: RunRecord) -> GraphSettings:
+        """α, budgets and bounds of the record."""
+        additions = record.details.get("additions", GraphSettings.additions)
+        deletions = [int(budget) for budget in record.budgets]
+        return GraphSettings(record.alpha, additions, deletions, bounds=known_bounds(record.bound_names))
+
+    @classmethod
+    def result(
+        cls,
+        sampled: SampledGraph,
+        settings: GraphSettings,
+        record: RunRecord,
+        configuration: RunConfiguration | None = None,
+        progress: SamplingProgress | None = None,
+    ) -> xr.Dataset:
+        """Certify the nodes against every pair of budgets."""
+        tell_certifying(progress, 0, 1)
+        return graph_result(sampled, settings, record, configuration, None if progress is None else progress.message)
+
+
+def require_classifier(classifier: object) -> None:
+    """Refuse a bare network.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what to wrap it in.
+    """
+    if not isinstance(classifier, NodeClassifier):
+        raise InvalidInputError(
+            "classifier",
+            f"{type(classifier).__name__} is no node classifier",
+            "Wrap it: NetworkClassifier(network) for GCN and APPNP, EdgeIndexClassifier(module, classes) for others",
+        )
+
+
+def chosen_nodes(nodes: np.ndarray, total: int) -> Int[np.ndarray, "chosen"]:
+    """Return the numbers of the nodes that are certified, each once.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, a number is out of range, or the array is neither numbers nor a mask over all nodes.
+    """
+    given = np.asarray(nodes)
+    if given.dtype == np.bool_:
+        if given.shape != (total,):
+            raise InvalidInputError(
+                "nodes", f"a mask of shape {given.shape}", f"Pass one entry for each of {total} nodes"
+            )
+        given = np.flatnonzero(given)
+    if given.size == 0:
+        raise InvalidInputError("nodes", "there is none to certify", "Name at least one node")
+    if not np.issubdtype(given.dtype, np.integer):
+        raise InvalidInputError("nodes", f"{given.dtype} names no nodes", "Pass node numbers, or a boolean mask")
+    if int(given.min()) < 0 or int(given.max()) >= total:
+        raise InvalidInputError("nodes", f"one is not in 0 … {total - 1}", "Name nodes of the graph")
+    return np.unique(given.astype(np.int64))
+
+
+def _class_names(graph: AttributedGraph, classes: int) -> list[str]:
+    named = list(graph.class_names)
+    return named + [f"class {number}" for number in range(len(named), classes)]

@@ -1,0 +1,56 @@
+"""Where and how a certification runs, and what its record says of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.scores import ScoreCounting
+
+__all__ = ["Run"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Everything about a run that its certificate does not depend on.
+
+    Parameters
+    ----------
+    out
+        Run directory: finished chunks are kept there, a run that was interrupted goes on, and the result is written
+        to `result.nc`; an earlier result with other contents is kept as `result-1.nc` and so on. Without a directory,
+        nothing is written.
+    name
+        What the result calls the method.
+    executor
+        Where samples are drawn: `SerialExecutor`, `ThreadExecutor`, `ProcessExecutor` or `RayExecutor`, or "serial",
+        "threads", "processes" or "ray" for one with its defaults; by default in this process, on every core where
+        the model allows that.
+    store
+        Address of another place for finished chunks, such as ``s3://bucket/run``; by default they are kept in `out`.
+    part
+        Draw this share of the output groups only, for machines without a disk in common; see
+        `localsmooth.runs.join`. Nothing is certified before all parts are there.
+    progress
+        Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal.
+    options
+        How to run the model; by default found by a short calibration.
+    scores
+        How scores are counted; by default only where the settings need them, and as little as they need.
+    configuration
+        What to store as the configuration of the run: plain JSON values.
+    """
+
+    out: str | os.PathLike[str] | None = None
+    name: str = "localized"
+    executor: Executor | ExecutorName | None = None
+    store: str | None = None
+    part: Part | None = None
+    progress: SamplingProgress | None = None
+    options: SamplingOptions | None = None
+    scores: ScoreCounting | None = None
+    configuration: Mapping[str, Any] | None = None

@@ -1,0 +1,235 @@
+"""What is proven from the tallies: everything that can be changed without sampling again."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.certificates import ScoreCertificate, VoteCertificate
+from localsmooth.certificates.combined import OutputVotes
+from localsmooth.collective import AnyBounds, Bound, as_bounds
+from localsmooth.errors import InvalidInputError
+from localsmooth.execution import SamplingProgress
+from localsmooth.layout import Layout
+from localsmooth.noise import Noise
+from localsmooth.results import ItemResult
+from localsmooth.runs import SamplingPlan, Store
+from localsmooth.sampling import SamplingOptions, Subject
+from localsmooth.tasks.arrays.sampled import SampledItem
+from localsmooth.tasks.arrays.threat import ItemThreat, NormBall
+from localsmooth.tasks.registry import DEFAULT_BOUNDS, default_certificate
+
+__all__ = ["Drawn", "ItemMethod", "Settings", "equally_spaced", "short_decimal"]
+
+_SMALLEST_ALPHA = 1e-60
+_LAST_BITS = 4  # a grid rounds its step, each multiple of it, and the sum with its start
+
+
+def short_decimal(value: float) -> float:
+    """Return the decimal of at most 12 digits that lies a few units in the last place away, or else the value.
+
+    A grid's 0.30000000000000004 is meant to be 0.3, and is looked up as that.
+    """
+    nearest = float(f"{value:.12g}")
+    return nearest if abs(nearest - value) <= _LAST_BITS * math.ulp(value) else value
+
+
+def equally_spaced(start: float, stop: float, count: int) -> list[float]:
+    """Return equally spaced budgets, as short decimals where they are meant to be."""
+    return [short_decimal(float(value)) for value in np.linspace(start, stop, count)]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What was drawn for one item.
+
+    Parameters
+    ----------
+    votes
+        Candidates and votes.
+    further
+        What else a method needs, by name; kept with the run.
+    """
+
+    votes: OutputVotes
+    further: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+
+
+class ItemMethod(ABC):
+    """Certifies one item from its tallies; a baseline is one of these."""
+
+    name: str
+    """Name in configuration files."""
+    draws: bool = False
+    """Whether it draws samples in a way of its own."""
+    further: tuple[str, ...] = ()
+    """Names of what `draw` returns beside votes."""
+
+    def adjust(self, settings: Settings) -> Settings:
+        """Return the settings as the method uses them, so that checks and records speak of these."""
+        return settings
+
+    @abstractmethod
+    def require(self, layout: Layout, noise: Noise) -> None:
+        """Refuse a layout or a noise that the method does not hold for.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming what does not fit.
+        """
+
+    @abstractmethod
+    def bound_names(self, settings: Settings) -> tuple[str, ...]:
+        """Names of the bounds that `certify` fills in, weakest first."""
+
+    def draw(
+        self,
+        subject: Subject,
+        plan: SamplingPlan,
+        store: Store,
+        settings: Settings,
+        options: SamplingOptions,
+        progress: SamplingProgress,
+    ) -> list[Drawn]:
+        """Draw samples for all items in a way of its own, where `draws` says so.
+
+        Parameters
+        ----------
+        subject, plan, store, options, progress
+            As in `localsmooth.execution.sample_subject`.
+        settings
+            What will be proven.
+        """
+        raise NotImplementedError(f"{self.name} counts votes")
+
+    @abstractmethod
+    def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
+        """Certify one item.
+
+        Parameters
+        ----------
+        item
+            The item with its tallies.
+        noise
+            The distribution that was sampled.
+        settings
+            What to prove, after `adjust`.
+        """
+
+    @abstractmethod
+    def assumptions(self, settings: Settings) -> tuple[str, ...]:
+        """Sentences that the promise rests on, and what it does not say."""
+
+    def promise(self, settings: Settings) -> str:
+        """What holds with probability 1 − α, where it is not the usual; {threat} stands for the threat's words."""
+        del settings
+        return ""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Settings:
+    """Failure probability, budgets and the strategies between tallies and certified counts.
+
+    Parameters
+    ----------
+    alpha
+        Probability with which the certificate of one item may fail.
+    budgets
+        Perturbation sizes ε, in the units of the input; sorted, duplicates dropped, and those that a grid such as
+        `numpy.linspace` missed by its last bits taken as the short decimals that they stand for.
+    certificates
+        Base certificates; by default the one from votes that goes with the noise. Where both votes and scores are
+        named they share α, and each output relies on one of the two (the variable `relies_on` of the result says on
+        which): its promise is about the class with the most votes, or about the one with the largest mean score.
+    bounds
+        Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
+        they get in the result; naive, lp and envelope by default.
+    simultaneous
+        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage.
+    score_bound
+        Bound on scores, for certificates that need them.
+    threat
+        What the adversary may do with a budget; by default perturbations in the norm of the noise.
+    method
+        A baseline of `localsmooth.baselines`, in place of the collective problem over base certificates.
+
+    Raises
+    ------
+    InvalidInputError
+        For α outside (0, 1), and missing, negative or infinite budgets.
+    """
+
+    alpha: float
+    budgets: tuple[float, ...]
+    certificates: tuple[VoteCertificate | ScoreCertificate, ...]
+    bounds: Mapping[str, Bound]
+    simultaneous: Simultaneous | CandidateRule
+    score_bound: ScoreBound
+    threat: ItemThreat
+    method: ItemMethod | None
+
+    def __init__(
+        self,
+        alpha: float,
+        budgets: Sequence[float] | np.ndarray,
+        certificates: Sequence[VoteCertificate | ScoreCertificate] = (),
+        bounds: AnyBounds | None = None,
+        simultaneous: Simultaneous | CandidateRule | None = None,
+        score_bound: ScoreBound | None = None,
+        threat: ItemThreat | None = None,
+        method: ItemMethod | None = None,
+    ) -> None:
+        failure = _number("alpha", alpha)
+        if not _SMALLEST_ALPHA <= failure < 1:
+            raise InvalidInputError("alpha", f"got {failure}", "Pass a probability between 0 and 1, such as 0.01")
+        sizes = [_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))]
+        if not sizes or not all(0 <= size < math.inf for size in sizes):
+            raise InvalidInputError(
+                "budgets", "there is none, or one is negative, infinite or NaN", "Pass at least one finite ε >= 0"
+            )
+        named = DEFAULT_BOUNDS if bounds is None else as_bounds(bounds)
+        if not named:
+            raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
+        if isinstance(certificates, list) and not certificates:  # the empty tuple stands for the default
+            raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
+        for name, value in {
+            "alpha": failure,
+            "budgets": tuple(sorted({short_decimal(size) for size in sizes})),
+            "certificates": tuple(certificates),
+            "bounds": named,
+            "simultaneous": Bonferroni() if simultaneous is None else simultaneous,
+            "score_bound": EmpiricalBernstein() if score_bound is None else score_bound,
+            "threat": NormBall() if threat is None else threat,
+            "method": method,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def completed(self, noise: Noise) -> Settings:
+        """Name the certificate that goes with the noise if none is named, and let a baseline adjust the rest."""
+        made = self if self.certificates else replace(self, certificates=(default_certificate(noise),))
+        return made if made.method is None else made.method.adjust(made)
+
+    @property
+    def largest_budget(self) -> float:
+        """The last of the budgets."""
+        return self.budgets[-1]
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether scores must be counted beside votes."""
+        return any(isinstance(certificate, ScoreCertificate) for certificate in self.certificates)
+
+
+def _number(field: str, value: object) -> float:
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInputError(field, f"got {value!r}", "Pass numbers") from None

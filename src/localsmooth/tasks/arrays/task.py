@@ -1,0 +1,204 @@
+"""Arrays: images, volumes, sequences and tables of features under a model that takes batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import xarray as xr
+
+from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence, require_certifiable
+from localsmooth.certificates.combined import OutputScores, OutputVotes
+from localsmooth.datasets import ItemSet
+from localsmooth.execution import SamplingProgress
+from localsmooth.models import Model
+from localsmooth.noise import Gaussian
+from localsmooth.runs import RunConfiguration, Store
+from localsmooth.sampling import ArraySubject, ItemTally, SamplingOptions
+from localsmooth.sampling.arrays import prepare_items
+from localsmooth.tasks.arrays.assemble import assemble
+from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
+from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
+from localsmooth.tasks.arrays.settings import Drawn, Settings
+from localsmooth.tasks.base import Assignment, Task
+from localsmooth.tasks.record import Facts, RunRecord
+from localsmooth.tasks.registry import known_bounds, noise_from_configuration
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.smoothing import Smoothing
+from localsmooth.tasks.stopping import StopWhenDecided, with_goals
+
+__all__ = ["ArrayTask"]
+
+
+class ArrayTask(Task[Sequence[SampledItem], Settings]):
+    """A model, and the arrays that it is certified on.
+
+    Parameters
+    ----------
+    model
+        The base classifier, in evaluation mode, with its declared input bounds.
+    items
+        Items to certify: arrays of shape channels × spatial axes in the model's input space, or an `ItemSet`.
+    labels
+        Known classes of every output, for certified accuracy; not with an `ItemSet`, which has its own.
+    class_names, ignore_label
+        As in `ItemSet`.
+    units
+        Units of inputs and budgets, for the record.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what is no model, no item or no label.
+    """
+
+    name: ClassVar[str] = "arrays"
+
+    def __init__(
+        self,
+        model: Model,
+        items: ItemSet | Sequence[np.ndarray] | np.ndarray,
+        labels: Sequence[np.ndarray] | np.ndarray | None = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        ignore_label: int | None = None,
+        units: str | None = None,
+    ) -> None:
+        require_model(model)
+        self.model = model
+        self.items = item_set(items, labels, class_names, ignore_label)
+        self.units = _units(model) if units is None else units
+
+    def assign(
+        self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
+    ) -> Assignment[Sequence[SampledItem]]:
+        """Make a layout for each item, try the model on it, and check labels and settings."""
+        noise = Gaussian() if smoothing.noise is None else smoothing.noise
+        settings = settings.completed(noise)
+        method = settings.method
+        if scores is None and settings.needs_scores:
+            scores = ScoreCounting.for_bound(settings.score_bound)
+        if scores is not None:
+            options = replace(options, counters=scores.counters())
+        layouts = layouts_of(self.model, self.items, smoothing.layout)
+        self.items.require_labels_within(self.model.classes, [made.outputs.shape for made in layouts])
+        names = class_names_of(self.items, self.model.classes)
+        plan = smoothing.plan
+        for made in layouts:
+            noise.validate(made.levels)
+            if method is not None:
+                method.require(made, noise)
+            if not settings.needs_scores and plan.stop is None:
+                require_certifiable(
+                    plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
+                )
+        plan = with_goals(plan, layouts, noise, settings)
+        sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
+        images = [item.image for item in self.items]
+        subject = ArraySubject(
+            self.model,
+            prepare_items(self.model, images, layouts, noise, options.item_dtype),
+            layouts,
+            noise,
+            plan.seed,
+            options.counters,
+        )
+
+        def collect(drawn: Sequence[Drawn]) -> Sequence[SampledItem]:
+            return [
+                SampledItem(
+                    item.name,
+                    item.image,
+                    item.label,
+                    ignored_outputs(item.label, self.items.ignore_label),
+                    made,
+                    of_item.votes,
+                    of_item.further,
+                )
+                for item, made, of_item in zip(self.items, layouts, drawn, strict=True)
+            ]
+
+        def draw(store: Store, progress: SamplingProgress) -> Sequence[SampledItem]:
+            assert method is not None
+            return collect(method.draw(subject, plan, store, settings, options, progress))
+
+        facts = Facts(
+            task=self.name,
+            item_names=[item.name for item in self.items],
+            item_layouts=number_layouts(layouts),
+            class_names=names,
+            labelled=self.items.labelled,
+            ignore_label=self.items.ignore_label,
+            noise=dict(noise.configuration()),
+            scores=scores,
+            units=self.units,
+            input_bounds=self.model.bounds,
+            device=str(self.model.device),
+            precision=self.model.evaluated_in,
+            alpha=settings.alpha,
+            budgets=list(settings.budgets),
+            bound_names=list(settings.bounds),
+            sequence=sequence,
+            further=() if method is None else method.further,
+        )
+        return Assignment(
+            subject,
+            plan,
+            lambda tallies: collect([Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]),
+            facts,
+            draw if method is not None and method.draws else None,
+        )
+
+    @classmethod
+    def save(cls, sampled: Sequence[SampledItem], store: Store) -> None:
+        """Keep inputs, labels, votes and layouts."""
+        save_items(sampled, number_layouts([item.layout for item in sampled]), store)
+
+    @classmethod
+    def load(cls, record: RunRecord, kept: Store, tallied: Callable[[], Store]) -> Sequence[SampledItem]:
+        """Read the items back; their votes are kept with them."""
+        del tallied
+        return load_items(record, kept)
+
+    @classmethod
+    def settings(cls, record: RunRecord) -> Settings:
+        """α, budgets and bounds of the record."""
+        return Settings(record.alpha, record.budgets, bounds=known_bounds(record.bound_names))
+
+    @classmethod
+    def result(
+        cls,
+        sampled: Sequence[SampledItem],
+        settings: Settings,
+        record: RunRecord,
+        configuration: RunConfiguration | None = None,
+        progress: SamplingProgress | None = None,
+    ) -> xr.Dataset:
+        """Certify every item."""
+        return assemble(sampled, noise_from_configuration(record.noise), record, settings, configuration, progress)
+
+    @classmethod
+    def shown_name(cls, record: RunRecord, settings: Settings) -> str:
+        """The run's name, and the method in brackets if it is not the one that the run was certified with."""
+        certificate = record.configuration.get("certificate")
+        baseline = certificate.get("baseline") if isinstance(certificate, dict) else None
+        before = baseline.get("method") if isinstance(baseline, dict) else None
+        now = None if settings.method is None else settings.method.name
+        return record.method if now == before else f"{record.method} ({now or 'collective'})"
+
+
+def _output_votes(
+    tally: ItemTally, scores: ScoreCounting | None, sequence: VoteConfidenceSequence | None
+) -> OutputVotes:
+    counted = None
+    if scores is not None:
+        counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
+    n = tally.n if tally.n_per_output is None else tally.n_per_output
+    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first, tally.n)
+
+
+def _units(model: Model) -> str:
+    return "input values" if model.bounds is None else f"input values in [{model.bounds[0]:g}, {model.bounds[1]:g}]"

@@ -1,0 +1,164 @@
+"""The contract between the pipeline and a kind of input: how it is drawn, kept, certified and shown."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+import xarray as xr
+
+from localsmooth.execution import SamplingProgress
+from localsmooth.runs import RunConfiguration, SamplingPlan, Store
+from localsmooth.sampling import ItemTally, SamplingOptions, Subject
+from localsmooth.tasks.record import Facts, RunRecord
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.smoothing import Smoothing
+
+__all__ = ["Assignment", "Proof", "Sampled", "Settings", "Task"]
+
+
+@runtime_checkable
+class Proof(Protocol):
+    """What every kind of settings says."""
+
+    @property
+    def alpha(self) -> float:
+        """Probability with which the certificate of one item may fail."""
+        ...
+
+    @property
+    def needs_scores(self) -> bool:
+        """Whether scores must be counted beside votes."""
+        ...
+
+
+Settings = TypeVar("Settings", bound=Proof)
+"""What is proven: α, budgets and the strategies between tallies and counts, of one kind of input."""
+Sampled = TypeVar("Sampled")
+"""Everything that certifying needs once samples are drawn, of one kind of input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(Generic[Sampled]):
+    """A task under one smoothing, checked: what the pipeline works off.
+
+    Parameters
+    ----------
+    subject
+        What is drawn.
+    plan
+        How many samples, with the goals of a stopping rule filled in.
+    collect
+        Makes of the tallies, one per item, what is certified.
+    facts
+        What the record says of it.
+    draw
+        Draws in a way of its own, in place of the sampler: gets the store of the chunks, and who is told.
+    """
+
+    subject: Subject
+    plan: SamplingPlan
+    collect: Callable[[Sequence[ItemTally]], Sampled]
+    facts: Facts
+    draw: Callable[[Store, SamplingProgress], Sampled] | None = None
+
+
+class Task(ABC, Generic[Sampled, Settings]):
+    """A model and the inputs of one kind that it is certified on.
+
+    A new kind of input is a subclass in a folder of its own, and a line in `localsmooth.tasks.registry`.
+
+    Attributes
+    ----------
+    name
+        Name of the kind, in the registry, in records and in results.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def assign(
+        self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
+    ) -> Assignment[Sampled]:
+        """Check everything that can be checked before anything is drawn.
+
+        Parameters
+        ----------
+        smoothing
+            How the model is smoothed.
+        settings
+            What will be proven.
+        options
+            How sampling is executed.
+        scores
+            How scores are counted; None for as little as the settings need.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming what cannot be used.
+        """
+
+    @classmethod
+    @abstractmethod
+    def save(cls, sampled: Sampled, store: Store) -> None:
+        """Keep what certifying needs beside the tallies."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, record: RunRecord, kept: Store, tallied: Callable[[], Store]) -> Sampled:
+        """Read back what `save` kept.
+
+        Parameters
+        ----------
+        record
+            Of the finished run.
+        kept
+            Where `save` wrote.
+        tallied
+            Opens the store of the chunks, which may be somewhere else.
+
+        Raises
+        ------
+        StoreError, RunRecordError
+            If something is missing, damaged or of another run.
+        """
+
+    @classmethod
+    @abstractmethod
+    def settings(cls, record: RunRecord) -> Settings:
+        """What a finished run was certified with, as far as the record says; defaults elsewhere."""
+
+    @classmethod
+    @abstractmethod
+    def result(
+        cls,
+        sampled: Sampled,
+        settings: Settings,
+        record: RunRecord,
+        configuration: RunConfiguration | None = None,
+        progress: SamplingProgress | None = None,
+    ) -> xr.Dataset:
+        """Certify, and build the labelled result.
+
+        Parameters
+        ----------
+        sampled
+            From `load`, or collected.
+        settings
+            What to prove.
+        record
+            How the tallies came about.
+        configuration
+            What they depend on.
+        progress
+            Told how far it is.
+        """
+
+    @classmethod
+    def shown_name(cls, record: RunRecord, settings: Settings) -> str:
+        """What a result calls a run that is certified again."""
+        del settings
+        return record.method

@@ -1,0 +1,44 @@
+"""What makes the smoothed classifier of a base classifier: where noise goes, which, and how often it is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout, LayoutRecipe
+from localsmooth.noise import Noise
+from localsmooth.runs import SamplingPlan
+
+__all__ = ["Smoothing"]
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """How a base classifier is smoothed.
+
+    Parameters
+    ----------
+    layout
+        Which output sees how much noise in which input: a layout, or a recipe such as `GridLayout` that makes one for
+        each item's size.
+    plan
+        Numbers of samples and the seed; with `stop=StopWhenDecided()`, output groups stop when they are decided.
+    noise
+        Family of smoothing distributions; the task's own by default, which is Gaussian for arrays.
+
+    Raises
+    ------
+    InvalidInputError
+        If one of them is something else.
+    """
+
+    layout: Layout | LayoutRecipe
+    plan: SamplingPlan
+    noise: Noise | None = None
+
+    def __post_init__(self) -> None:
+        for field, kinds in (("layout", (Layout, LayoutRecipe)), ("plan", (SamplingPlan,)), ("noise", (Noise,))):
+            value = getattr(self, field)
+            if not isinstance(value, kinds) and not (field == "noise" and value is None):
+                names = " or ".join(kind.__name__ for kind in kinds)
+                raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {names}")
