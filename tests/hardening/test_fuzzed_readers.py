@@ -32,9 +32,9 @@ from localsmooth.config.build import (
 )
 from localsmooth.errors import LocalsmoothError
 from localsmooth.graphs.npz import load_npz
-from localsmooth.pipeline import record as run_record
 from localsmooth.results import load
 from localsmooth.runs import DirectoryStore, RunConfiguration, survey
+from localsmooth.tasks import record as run_record
 from tests.flat import recertify
 from tests.hardening.mutations import damage_bytes, damage_values
 

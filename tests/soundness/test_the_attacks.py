@@ -18,7 +18,7 @@ from tests.chance import assert_binomial
 from threats import COLLECTIVE_THREATS, ITEM_THREATS, cases_for
 from worlds import WORLDS
 
-from localsmooth import graphs, pipeline
+from localsmooth import graphs
 from localsmooth.collective import Bound, Envelope, Threat
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import sample_edges, sample_nodes
@@ -26,6 +26,7 @@ from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import arrays, registry
 from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall
 
 SEEDS = range(3)
@@ -39,8 +40,8 @@ def test_everything_that_is_registered_is_attacked() -> None:
     assert known == set(CERTIFICATES.values())
     covered = {kind for world in worlds for case in cases_for(world) for kind in case.covers}
     assert set(THREATS.values()) == COLLECTIVE_THREATS <= covered
-    assert set(concrete(pipeline, ItemThreat).values()) == ITEM_THREATS <= covered
-    named = {type(bound) for bound in (*pipeline.COLLECTIVE_BOUNDS.values(), *graphs.COLLECTIVE_BOUNDS.values())}
+    assert set(concrete(arrays, ItemThreat).values()) == ITEM_THREATS <= covered
+    named = {type(bound) for bound in (*registry.COLLECTIVE_BOUNDS.values(), *graphs.COLLECTIVE_BOUNDS.values())}
     assert named <= {type(bound) for bound in BOUNDS.values()}
 
 

@@ -33,7 +33,7 @@ from localsmooth.tasks.smoothing import Smoothing
 
 __all__ = ["GraphTask", "chosen_nodes", "require_classifier"]
 
-UNITS = "flipped attribute bits"
+UNITS = "attribute bits"
 
 
 class GraphTask(Task[SampledGraph, GraphSettings]):

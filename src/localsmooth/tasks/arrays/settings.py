@@ -178,7 +178,7 @@ class Settings:
         self,
         alpha: float,
         budgets: Sequence[float] | np.ndarray,
-        certificates: Sequence[VoteCertificate | ScoreCertificate] = (),
+        certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
         simultaneous: Simultaneous | CandidateRule | None = None,
         score_bound: ScoreBound | None = None,
@@ -201,7 +201,7 @@ class Settings:
         for name, value in {
             "alpha": failure,
             "budgets": tuple(sorted({short_decimal(size) for size in sizes})),
-            "certificates": tuple(certificates),
+            "certificates": tuple(certificates or ()),
             "bounds": named,
             "simultaneous": Bonferroni() if simultaneous is None else simultaneous,
             "score_bound": EmpiricalBernstein() if score_bound is None else score_bound,
