@@ -190,3 +190,6 @@ def chosen_nodes(nodes: np.ndarray, total: int) -> Int[np.ndarray, "chosen"]:
 def _class_names(graph: AttributedGraph, classes: int) -> list[str]:
     named = list(graph.class_names)
     return named + [f"class {number}" for number in range(len(named), classes)]
+
+
+TASK = GraphTask

@@ -12,8 +12,8 @@ from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.keeping import open_tallies
 from localsmooth.runs import DirectoryStore
+from localsmooth.tasks.folders import task_of
 from localsmooth.tasks.record import load_record, require_normalised_scores, require_same_run
-from localsmooth.tasks.registry import task_of
 
 __all__ = ["recertify", "settings_of"]
 

@@ -12,8 +12,9 @@ import xarray as xr
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.metrics import abstention_rate
+from localsmooth.report.panel import Panel
 from localsmooth.report.pictures import class_picture, input_picture, png, radius_picture
-from localsmooth.report.plane import Plane, choose_plane
+from localsmooth.report.plane import Picturing
 from localsmooth.report.regions import fall_codes, group_rectangles
 from localsmooth.report.tables import percent
 from localsmooth.results import ItemView, item_view, run_info
@@ -63,14 +64,14 @@ def largest_radius(results: Mapping[str, xr.Dataset]) -> float:
     return max((float(radius[np.isfinite(radius)].max(initial=0.0)) for radius in radii), default=0.0)
 
 
-def cards(results: Mapping[str, xr.Dataset], shown: int) -> list[Card]:
+def cards(results: Mapping[str, xr.Dataset], shown: int, panel: Panel) -> list[Card]:
     """Cards of the first items of the first data set; other methods join where they have an item of that name."""
     names = next(iter(results.values()))["item"].values.tolist()[:shown]
     largest = largest_radius(results)
-    return [_card(name, place, results, largest) for place, name in enumerate(names)]
+    return [_card(name, place, results, largest, panel) for place, name in enumerate(names)]
 
 
-def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: float) -> Card:
+def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: float, panel: Panel) -> Card:
     methods: list[MethodCard] = []
     data: dict[str, Any] = {}
     first: tuple[ItemView, xr.Dataset] | None = None
@@ -82,13 +83,13 @@ def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: flo
         view = item_view(dataset, index)
         first = first or (view, dataset)
         key = f"m{number}i{place}"
-        outputs, space = choose_plane(view.prediction.shape), choose_plane(view.input_group.shape)
+        outputs, space = panel.outputs(view), panel.inputs(view)
         data[key] = _slider_data(view, dataset, index, outputs, space)
         methods.append(_method_card(key, method, view, dataset, outputs, largest, space is not None))
     assert first is not None, "the name comes from the first data set"
     view, dataset = first
     run = run_info(dataset)
-    outputs, space = choose_plane(view.prediction.shape), choose_plane(view.input_group.shape)
+    outputs, space = panel.outputs(view), panel.inputs(view)
     image = label = None
     if view.image is not None and space is not None:
         image = _picture(input_picture(view.image, space, run.input_bounds))
@@ -97,13 +98,12 @@ def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: flo
     notes = {plane.note for plane in (outputs, space) if plane is not None and plane.note}
     if outputs is None:
         notes.add(f"outputs with {view.prediction.ndim} axes have no map")
-    sides = " × ".join(str(side) for side in view.prediction.shape)
-    strip = view.prediction.ndim == 1
-    return Card(name, f"{sides} outputs", "; ".join(sorted(notes)), strip, image, label, methods, data)
+    strip = panel.strip and view.prediction.ndim == 1
+    return Card(name, panel.size(view), "; ".join(sorted(notes)), strip, image, label, methods, data)
 
 
 def _method_card(
-    key: str, method: str, view: ItemView, dataset: xr.Dataset, outputs: Plane | None, largest: float, attack: bool
+    key: str, method: str, view: ItemView, dataset: xr.Dataset, outputs: Picturing | None, largest: float, attack: bool
 ) -> MethodCard:
     abstains, counted = view.prediction == ABSTAIN, view.counted
     share = percent(abstention_rate(view.prediction, counted) if counted.any() else None)
@@ -117,7 +117,7 @@ def _method_card(
 
 
 def _slider_data(
-    view: ItemView, dataset: xr.Dataset, index: int, outputs: Plane | None, space: Plane | None
+    view: ItemView, dataset: xr.Dataset, index: int, outputs: Picturing | None, space: Picturing | None
 ) -> dict[str, Any]:
     item, budgets = dataset.isel(item=index), dataset["budget"].values
     data: dict[str, Any] = {"budgets": budgets.tolist(), "total": {}, "certified": {}, "upper": {}, "attack": {}}
@@ -137,7 +137,7 @@ def _slider_data(
         if view.image is not None:
             gray = input_picture(view.image, space, run_info(dataset).input_bounds, gray=True)
             picture = png(gray)
-        groups = space(view.input_group)
+        groups = space(view.input_group, -1)
         data["input"] = {
             "rows": groups.shape[0],
             "columns": groups.shape[1],
@@ -148,7 +148,9 @@ def _slider_data(
     if outputs is not None:
         wrong = np.zeros_like(view.ignored) if view.label is None else (view.label != view.prediction)
         abstains = view.prediction == ABSTAIN
-        codes = fall_codes(outputs(view.radius), outputs(abstains), outputs(view.ignored), outputs(wrong), budgets)
+        codes = fall_codes(
+            outputs(view.radius), outputs(abstains), outputs(view.ignored, True), outputs(wrong), budgets
+        )
         data["outputs"] = {**codes, "scale": list(outputs.scale)}
     return data
 

@@ -21,8 +21,8 @@ from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.charts import TITLES, budget_reach, dashes
 from localsmooth.report.palette import class_colors, method_color
+from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import class_picture, input_picture, radius_picture
-from localsmooth.report.plane import choose_plane
 from localsmooth.report.summary import curve, has_target, method_label
 from localsmooth.results import RATIO, item_view, run_info, validate
 
@@ -118,7 +118,8 @@ def item_figure(
     if not has_target(dataset, target) or chosen not in run.bound_names:
         raise InvalidInputError("target, bound", f"({target!r}, {chosen!r}) is not in the result", "Pass what it holds")
     view, classes = item_view(dataset, item), len(run.class_names)
-    outputs, space = choose_plane(view.prediction.shape), choose_plane(view.input_group.shape)
+    panel = panel_of(run.task)
+    outputs, space = panel.outputs(view), panel.inputs(view)
     if outputs is None or space is None:
         raise InvalidInputError("dataset", "has more than three spatial axes", "Such items have no picture")
     one = dataset.isel(item=item, budget=place).sel(target=target, bound=chosen)

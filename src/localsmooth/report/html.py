@@ -21,6 +21,7 @@ from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import Chart, charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
 from localsmooth.report.palette import class_colors, method_color
+from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
 from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, foundations, promise, tiles
 from localsmooth.report.summary import headline_budget, headline_rule
@@ -85,7 +86,7 @@ def render_report(
     if max_items < 0:
         raise InvalidInputError("max_items", f"is {max_items}", "Pass a number >= 0")
     runs = {method: run_info(validate(dataset)) for method, dataset in results.items()}
-    for field in ("norm", "units", "class_names"):
+    for field in ("task", "norm", "units", "class_names"):
         if len({getattr(run, field) for run in runs.values()}) > 1:
             raise InvalidInputError(field, "differs between the results", "Report results of one task together")
     run = next(iter(runs.values()))
@@ -95,7 +96,7 @@ def render_report(
     if len({has_joint(dataset) for dataset in results.values()}) > 1:
         raise InvalidInputError("results", "only some are on graphs", "Report them on pages of their own")
     graphs = graph_cards(results) if has_joint(next(iter(results.values()))) else []
-    shown = [] if graphs else cards(results, max_items)
+    shown = [] if graphs else cards(results, max_items, panel_of(run.task))
     diagrams, numbers = _curves(results, bool(graphs))
     script, style = _template("page.js"), _template("page.css")
     if graphs:

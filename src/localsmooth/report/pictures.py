@@ -11,7 +11,7 @@ from PIL import Image
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.report.palette import HATCH, IGNORED, class_colors, radius_colors, rgb
-from localsmooth.report.plane import Plane
+from localsmooth.report.plane import Picturing
 
 __all__ = ["class_picture", "input_picture", "png", "radius_picture", "scale_picture"]
 
@@ -27,10 +27,13 @@ def png(picture: UInt8[np.ndarray, "rows columns 3"]) -> str:
 
 
 def input_picture(
-    image: Float[np.ndarray, "channels *space"], plane: Plane, bounds: tuple[float, float] | None, gray: bool = False
+    image: Float[np.ndarray, "channels *space"],
+    plane: Picturing,
+    bounds: tuple[float, float] | None,
+    gray: bool = False,
 ) -> UInt8[np.ndarray, "rows columns 3"]:
     """The input: three channels as colours, any other number as the gray of their mean, or all as a pale gray."""
-    flat = plane(image).astype(np.float64)
+    flat = plane(image, 1.0 if bounds is None else bounds[1]).astype(np.float64)
     if flat.shape[0] != 3 or gray:
         flat = np.broadcast_to(flat.mean(axis=0), (3, *flat.shape[1:]))
     low, high = bounds if bounds is not None else (float(flat.min()), float(flat.max()))
@@ -42,26 +45,26 @@ def input_picture(
 
 
 def class_picture(
-    classes: Int[np.ndarray, "*out"], hidden: Bool[np.ndarray, "*out"], plane: Plane, n_classes: int
+    classes: Int[np.ndarray, "*out"], hidden: Bool[np.ndarray, "*out"], plane: Picturing, n_classes: int
 ) -> UInt8[np.ndarray, "rows columns 3"]:
     """A label map: one colour per class, abstentions hatched, hidden outputs white."""
     table = np.array([rgb(color) for color in class_colors(n_classes)], dtype=np.uint8)
     flat = plane(classes)
     colors = table[np.where(flat >= 0, flat, 0)]
-    return _finish(colors, flat == ABSTAIN, plane(hidden), plane)
+    return _finish(colors, flat == ABSTAIN, plane(hidden, True), plane)
 
 
 def radius_picture(
     radius: Float[np.ndarray, "*out"],
     abstains: Bool[np.ndarray, "*out"],
     hidden: Bool[np.ndarray, "*out"],
-    plane: Plane,
+    plane: Picturing,
     largest: float,
 ) -> UInt8[np.ndarray, "rows columns 3"]:
     """Certified radii from 0 to the largest, abstentions hatched, hidden outputs white."""
     share = np.clip(plane(radius) / largest, 0, 1) if largest > 0 else np.zeros(plane(radius).shape)
     colors = radius_colors()[(share * 255).round().astype(np.intp)]
-    return _finish(colors, plane(abstains), plane(hidden), plane)
+    return _finish(colors, plane(abstains), plane(hidden, True), plane)
 
 
 def scale_picture() -> UInt8[np.ndarray, "rows columns 3"]:
@@ -73,7 +76,7 @@ def _finish(
     colors: UInt8[np.ndarray, "rows columns 3"],
     abstains: Bool[np.ndarray, "rows columns"],
     hidden: Bool[np.ndarray, "rows columns"],
-    plane: Plane,
+    plane: Picturing,
 ) -> UInt8[np.ndarray, "height width 3"]:
     picture = plane.magnify(colors)
     y, x = np.mgrid[: picture.shape[0], : picture.shape[1]]

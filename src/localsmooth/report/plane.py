@@ -3,19 +3,53 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Plane", "choose_plane"]
+__all__ = ["Picturing", "Plane", "choose_plane"]
 
 _LARGEST = 400
 _SHOWN = 320
 _STRIP = (30, 1160)
 
 
+class Picturing(ABC):
+    """How an array over an item's positions becomes a picture: in elements, each of which takes some pixels.
+
+    Attributes
+    ----------
+    scale
+        Vertical and horizontal size of an element in pixels.
+    """
+
+    scale: tuple[int, int]
+
+    @property
+    def note(self) -> str:
+        """What a reader must know about the picture; empty where there is nothing to say."""
+        return ""
+
+    @abstractmethod
+    def __call__(self, array: np.ndarray, outside: float | int | bool = 0) -> np.ndarray:
+        """Arrange an array whose last axes are the positions in rows and columns.
+
+        Parameters
+        ----------
+        array
+            Values, possibly with channels first.
+        outside
+            What elements get that show no position.
+        """
+
+    def magnify(self, picture: np.ndarray) -> np.ndarray:
+        """Repeat each element of a picture (rows × columns, possibly with colours last) to its size in pixels."""
+        return picture.repeat(self.scale[0], axis=0).repeat(self.scale[1], axis=1)
+
+
 @dataclass(frozen=True)
-class Plane:
+class Plane(Picturing):
     """How a spatial array becomes a picture.
 
     Parameters
@@ -40,7 +74,7 @@ class Plane:
             parts.append(f"one element in {self.stride} along each axis")
         return ", ".join(parts)
 
-    def __call__(self, array: np.ndarray) -> np.ndarray:
+    def __call__(self, array: np.ndarray, outside: float | int | bool = 0) -> np.ndarray:
         """Cut the picture's elements out of an array whose last axes are the spatial ones."""
         if self.rank == 1:
             array = array[..., None, :]
@@ -48,10 +82,6 @@ class Plane:
             array = array[..., array.shape[-3] // 2, :, :]
         rows = 1 if self.rank == 1 else self.stride
         return array[..., ::rows, :: self.stride]
-
-    def magnify(self, picture: np.ndarray) -> np.ndarray:
-        """Repeat each element of a picture (rows × columns, possibly with colours last) to its size in pixels."""
-        return picture.repeat(self.scale[0], axis=0).repeat(self.scale[1], axis=1)
 
 
 def choose_plane(shape: tuple[int, ...]) -> Plane | None:

@@ -36,13 +36,16 @@ def fall_codes(
 
 
 def group_rectangles(groups: Int[np.ndarray, "rows columns"]) -> list[list[int]]:
-    """Rectangles (group, top, left, height, width) that cover a label map; equal runs of adjacent rows are joined."""
+    """Rectangles (group, top, left, height, width) that cover a label map; equal runs of adjacent rows are joined.
+
+    What has a negative number belongs to no group, and is not covered.
+    """
     open_runs: dict[tuple[int, int, int], list[int]] = {}
     done: list[list[int]] = []
     for top, row in enumerate(groups):
         starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
         ends = np.append(starts[1:], len(row))
-        runs = {(int(row[a]), int(a), int(b - a)) for a, b in zip(starts, ends, strict=True)}
+        runs = {(int(row[a]), int(a), int(b - a)) for a, b in zip(starts, ends, strict=True) if row[a] >= 0}
         done.extend(open_runs.pop(run) for run in open_runs.keys() - runs)
         for run in runs:
             if run in open_runs:

@@ -101,6 +101,8 @@ class RunInfo:
     smoothing
         Which smoothed classifier this is about, at which inputs, and from which samples; None where that was not
         recorded.
+    task
+        Kind of input, such as "arrays" or "graphs".
 
     Raises
     ------
@@ -130,6 +132,7 @@ class RunInfo:
     saving: Saving | None = None
     promise: str = ""
     smoothing: SmoothedClassifier | None = None
+    task: str = "arrays"
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -183,10 +186,11 @@ _JSON = (
     "saving",
     "promise",
     "smoothing",
+    "task",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
-_LATER = {"saving": "null", "promise": '""', "smoothing": "null"}
+_LATER = {"saving": "null", "promise": '""', "smoothing": "null", "task": '"arrays"'}
 """What results from before these facts were recorded say about them."""
 
 

@@ -179,6 +179,7 @@ class RunRecord(Facts):
             saving=saving,
             promise=promise,
             smoothing=smoothing,
+            task=self.task,
         )
 
 

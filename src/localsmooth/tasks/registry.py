@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from localsmooth.certificates import GaussianVotes, RenyiVotes, UniformVotes, VoteCertificate
 from localsmooth.collective import Bound, Envelope, Exact, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-if TYPE_CHECKING:
-    from localsmooth.tasks.base import Task
-
 __all__ = [
     "COLLECTIVE_BOUNDS",
     "DEFAULT_BOUNDS",
-    "TASKS",
     "default_certificate",
     "known_bounds",
     "noise_from_configuration",
-    "task_of",
 ]
 
 COLLECTIVE_BOUNDS: Mapping[str, Bound] = {
@@ -92,24 +85,3 @@ def noise_from_configuration(configuration: Mapping[str, object]) -> Noise:
         f"{dict(configuration)} describes no distribution that this version knows",
         f"Known distributions: {', '.join(_NOISES)}",
     )
-
-
-TASKS: dict[str, str] = {
-    "arrays": "localsmooth.tasks.arrays.task:ArrayTask",
-    "graphs": "localsmooth.graphs.task:GraphTask",
-}
-"""Where the class of each kind of input lies; it is imported when it is needed."""
-
-
-def task_of(name: str) -> type[Task[Any, Any]]:
-    """Return the kind of input of that name.
-
-    Raises
-    ------
-    InvalidInputError
-        If no kind is known under it.
-    """
-    if name not in TASKS:
-        raise InvalidInputError("task", f'"{name}" is not known here', f"Known are {', '.join(TASKS)}")
-    module, _, kind = TASKS[name].partition(":")
-    return getattr(importlib.import_module(module), kind)

@@ -202,3 +202,6 @@ def _output_votes(
 
 def _units(model: Model) -> str:
     return "input values" if model.bounds is None else f"input values in [{model.bounds[0]:g}, {model.bounds[1]:g}]"
+
+
+TASK = ArrayTask
