@@ -19,9 +19,9 @@ from localsmooth.execution.usage import UsageMeter
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
-from localsmooth.runs.overview import OUTPUT_GROUPS
 from localsmooth.runs.plan import SamplingPlan
 from localsmooth.runs.store import MemoryStore, Store
+from localsmooth.runs.survey import OUTPUT_GROUPS
 from localsmooth.sampling.arrays import ArraySubject, prepare_items
 from localsmooth.sampling.counter import require_votes_only
 from localsmooth.sampling.engine import ChunkWorker

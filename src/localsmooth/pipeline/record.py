@@ -55,7 +55,9 @@ class RunRecordError(LocalsmoothError):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The facts of a finished sampling run, as plain JSON values.
+    """What is kept of a finished run to certify it again without model and data, as plain JSON values.
+
+    `info` adds what was proven from it, and makes the `RunInfo` of a result.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from localsmooth.runs.file_store import FileStore
 from localsmooth.runs.plan import Stage
 from localsmooth.runs.store import ChunkKey, StoreError
 
-__all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "poisoned_inputs", "survey"]
+__all__ = ["OUTPUT_GROUPS", "Survey", "find_runs", "poisoned_inputs", "survey"]
 
 _ARRAY_NAME = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
 
@@ -27,8 +27,8 @@ _MOST_GROUPS = 1 << 22  # in all items; more are no run's, and would take for ev
 
 
 @dataclass(frozen=True)
-class RunOverview:
-    """What a store says about its run.
+class Survey:
+    """How far a stored run has come, finished or not, read off its chunks.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class _Facts(_Lenient):
         return 1 if self.items is None else len(self.items)
 
 
-def survey(store: FileStore) -> RunOverview:
+def survey(store: FileStore) -> Survey:
     """Read and check every chunk of a store; damaged ones are listed and not counted.
 
     Raises
@@ -153,7 +153,7 @@ def survey(store: FileStore) -> RunOverview:
     except StoreError as error:
         damaged.append(str(error))
         missing, planned = {}, None
-    return RunOverview(
+    return Survey(
         place=store.files.place,
         noise=facts.noise.distribution,
         items=facts.count,
