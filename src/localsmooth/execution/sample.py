@@ -128,7 +128,7 @@ def sample_subject(
         require_votes_only(counters)
         plan.stop.require_fit([layout.outputs.count for layout in layouts])
     store.begin(subject.describe(plan))
-    if OUTPUT_GROUPS not in store.array_names():
+    if not store.has_array(OUTPUT_GROUPS):
         store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))
     schedule = Schedule(subject, plan, store, part, forget_counts=not options.keep_candidate_counts)
     with NoProgress() if progress is None else progress as told:
