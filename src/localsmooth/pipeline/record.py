@@ -57,7 +57,7 @@ class RunRecordError(LocalsmoothError):
 class RunRecord:
     """What is kept of a finished run to certify it again without model and data, as plain JSON values.
 
-    `info` adds what was proven from it, and makes the `RunInfo` of a result.
+    `run_info` adds what was proven from it, which makes the `RunInfo` of a result.
 
     Parameters
     ----------
