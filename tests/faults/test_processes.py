@@ -14,6 +14,9 @@ from localsmooth.execution.fleet import WorkerError
 from localsmooth.execution.processes import _most, _share  # pyright: ignore[reportPrivateUsage]
 from localsmooth.models import CallableModel
 from localsmooth.runs import MemoryStore, SamplingPlan
+from tests.execution.test_stopping import LAYOUT as STOPPED_LAYOUT
+from tests.execution.test_stopping import PLAN as STOPPED_PLAN
+from tests.execution.test_stopping import assert_equal, assert_holds_what_counts
 from tests.faults.trouble import (
     CHUNKS,
     Comatose,
@@ -28,9 +31,6 @@ from tests.faults.trouble import (
     undisturbed,
 )
 from tests.sampling.exact import assert_same, make_layout, run
-from tests.sampling.test_stopping import LAYOUT as STOPPED_LAYOUT
-from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
-from tests.sampling.test_stopping import assert_equal, assert_holds_what_counts
 
 
 def processes(folder: Path) -> int:

@@ -17,11 +17,11 @@ from localsmooth.execution.fleet import WorkerError
 from localsmooth.models import TorchModel
 from localsmooth.runs import DirectoryStore, MemoryStore
 from localsmooth.scenes import UNet
+from tests.execution.test_stopping import LAYOUT as STOPPED_LAYOUT
+from tests.execution.test_stopping import PLAN as STOPPED_PLAN
+from tests.execution.test_stopping import assert_equal, assert_holds_what_counts
 from tests.faults.trouble import CHUNKS, PLAN, Poisonous, Sleepy, Suicidal, Troubled, Unloadable, disturbed, undisturbed
 from tests.sampling.exact import assert_same, run
-from tests.sampling.test_stopping import LAYOUT as STOPPED_LAYOUT
-from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
-from tests.sampling.test_stopping import assert_equal, assert_holds_what_counts
 from tests.seeding import seeded
 
 ray: Any = pytest.importorskip("ray", reason="needs Ray (pip install localsmooth[distributed])")

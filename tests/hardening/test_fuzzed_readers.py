@@ -5,6 +5,7 @@ The quick form tries a fixed set of damaged files; the long form goes on for som
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import random
@@ -12,6 +13,7 @@ import shutil
 import time
 import tomllib
 import warnings
+import zlib
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -33,7 +35,8 @@ from localsmooth.config.build import (
 from localsmooth.errors import LocalsmoothError
 from localsmooth.graphs.npz import load_npz
 from localsmooth.results import load
-from localsmooth.runs import DirectoryStore, RunConfiguration, survey
+from localsmooth.runs import Chunk, ChunkRecord, DirectoryStore, RunConfiguration, survey
+from localsmooth.runs.record import decode_chunk, encode_chunk
 from localsmooth.tasks import record as run_record
 from tests.flat import recertify
 from tests.hardening.mutations import damage_bytes, damage_values
@@ -226,6 +229,30 @@ def test_sealed_records(rounds: int, seconds: float, first_seed: int, finished: 
         recertify(folder)
 
     hunt(attempt, rounds, seconds, first_seed)
+
+
+@amounts
+def test_sealed_chunks(rounds: int, seconds: float, first_seed: int) -> None:
+    """What is in the stream is damaged, and the checksum made to fit."""
+    chunk = ChunkRecord(Chunk(0, 1, 0, 0, 3), 3, {"labels.counts": np.ones((3, 2), np.uint8), "mean.sum": np.ones(3)})
+    stored = zlib.decompress(encode_chunk(chunk, "0" * 64)[:-32])
+    size = 8 + int.from_bytes(stored[:8], "little")
+    header = json.loads(stored[8:size])
+    facts = json.loads(header["__metadata__"]["localsmooth/2"])
+
+    def attempt(generator: random.Random) -> None:
+        try:
+            front = damage_values(header, generator)
+            if generator.random() < 0.5:
+                front = {**header, "__metadata__": {"localsmooth/2": json.dumps(damage_values(facts, generator))}}
+            text = json.dumps(front).encode()
+        except (ValueError, TypeError):  # not JSON
+            return
+        damaged = len(text).to_bytes(8, "little") + text + stored[size:]
+        body = zlib.compress(damage_bytes(stored, generator) if generator.random() < 0.3 else damaged)
+        decode_chunk(body + hashlib.sha256(body).digest(), "0" * 64)
+
+    hunt(attempt, 20 * rounds, seconds, first_seed)
 
 
 @amounts

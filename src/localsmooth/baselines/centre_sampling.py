@@ -120,7 +120,7 @@ def _draw_item(
     told: SamplingProgress,
 ) -> Drawn:
     maps = LabelMaps(subject, item, batch_size, told.advance)
-    if _name(item) not in store.array_names():
+    if not store.has_array(_name(item)):
         chosen, ball = _choose(maps, plan, item, centre)
         store.put_array(f"item{item}-centre", chosen)
         store.put_array(_name(item), ball.array())

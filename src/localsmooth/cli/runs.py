@@ -14,7 +14,7 @@ from rich.table import Table
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.keeping import open_tallies
-from localsmooth.runs import DirectoryStore, RunOverview, StoreError, find_runs, open_store, survey
+from localsmooth.runs import DirectoryStore, StoreError, Survey, find_runs, open_store, survey
 from localsmooth.terminal import terminal
 
 __all__ = ["runs"]
@@ -49,8 +49,8 @@ def runs(place: str, as_json: bool) -> None:
         console.print(text)
 
 
-def _survey_folder(folder: Path) -> tuple[list[RunOverview], dict[str, str]]:
-    found: list[RunOverview] = []
+def _survey_folder(folder: Path) -> tuple[list[Survey], dict[str, str]]:
+    found: list[Survey] = []
     unreadable: dict[str, str] = {}
     for path in find_runs(folder):
         try:
@@ -63,7 +63,7 @@ def _survey_folder(folder: Path) -> tuple[list[RunOverview], dict[str, str]]:
     return found, unreadable
 
 
-def _table(found: list[RunOverview]) -> Table:
+def _table(found: list[Survey]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("run", "noise", "device"):
         table.add_column(name, overflow="fold")
@@ -79,7 +79,7 @@ def _table(found: list[RunOverview]) -> Table:
     return table
 
 
-def _remarks(run: RunOverview) -> list[str]:
+def _remarks(run: Survey) -> list[str]:
     lines = list(run.damaged)
     if run.missing:
         shown = [

@@ -334,7 +334,7 @@ AnyNoise = Annotated[
 
 
 class Configuration(Section):
-    """One certification run."""
+    """All that a file asks for: one certification run."""
 
     name: str = "localized"
     """What reports call the method."""

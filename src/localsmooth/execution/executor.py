@@ -15,7 +15,7 @@ from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.engine import ChunkWorker, Job
 
-__all__ = ["Executor", "FailedChunkError", "SerialExecutor", "Session", "Trouble", "attempt", "one_thread"]
+__all__ = ["Executor", "FailedChunkError", "SerialExecutor", "Session", "Trouble", "attempt", "one_thread", "outcome"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,14 @@ def attempt(worker: ChunkWorker, job: Job) -> ChunkRecord:
         return worker(job)
     except Exception as error:
         raise FailedChunkError(job, Trouble.of(error)) from error
+
+
+def outcome(worker: ChunkWorker, job: Job) -> ChunkRecord | Trouble:
+    """Draw a chunk in a process of its own, which lives on whatever happens, SystemExit in a model included."""
+    try:
+        return worker(job)
+    except BaseException as error:
+        return Trouble.of(error)
 
 
 class Session(ABC):

@@ -13,12 +13,12 @@ from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.execution.executor import FailedChunkError, Trouble
 from localsmooth.runs.plan import Chunk, Stage
 from localsmooth.runs.store import ChunkKey, Store, StoreError
+from localsmooth.runs.survey import poisoned_name
 from localsmooth.sampling.engine import Job
 from localsmooth.sampling.subject import Subject, groups_of
 
 __all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "redraw"]
 
-_ARRAY = "poisoned-item{:06d}-group{:05d}-stage{}-chunk{:06d}"
 _TRIES = 3
 _LARGEST_INPUT = 1 << 26  # bytes of noisy inputs that are kept for one chunk
 _MOST_INPUTS = 16
@@ -188,7 +188,7 @@ class Failures:
             raise PoisonedChunksError([self._poisoned[key] for key in sorted(self._poisoned)])
 
     def _keep_inputs(self, chunk: Chunk) -> str:
-        name = _ARRAY.format(*chunk.key)
+        name = poisoned_name(chunk.key)
         try:
             prepared = self._subject.prepare(chunk.item, chunk.group)
             if chunk.size * prepared.bytes_per_sample > _LARGEST_INPUT or len(self._poisoned) >= _MOST_INPUTS:

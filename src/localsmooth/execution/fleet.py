@@ -48,7 +48,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Done:
-    """A worker has finished the first of its jobs, well or not."""
+    """A worker has finished the first of its jobs, well or not; or it has received the model and cannot load it."""
 
     worker: Hashable
     outcome: ChunkRecord | Trouble
@@ -149,7 +149,7 @@ class FleetSession(Session):
         FailedChunkError
             If it could not be drawn, or the worker died while drawing it.
         WorkerError
-            If workers die before they are ready.
+            If workers die before they are ready, or cannot load the model.
         """
         self._hand_out()
         wait = 0.0  # what has happened comes first: a second copy is made only for a worker that has nothing to do
@@ -178,6 +178,9 @@ class FleetSession(Session):
             worker.ready = True
             self._bad_starts = 0
         elif isinstance(event, Done):
+            if not worker.ready:  # the same would happen to the next one
+                assert isinstance(event.outcome, Trouble)
+                raise WorkerError.of(event.outcome)
             self._finish(worker, event.outcome)
         else:
             del self._workers[event.worker]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from localsmooth.execution.executor import Trouble
+from localsmooth.execution.executor import Trouble, outcome
 from localsmooth.sampling.engine import ChunkWorker, Job
 
 __all__ = ["HELLO", "READY", "work"]
@@ -55,12 +55,7 @@ def work(connection: Connection[Any, Any], environment: Mapping[str, str], threa
     threading.Thread(target=_receive, args=(connection, jobs), daemon=True).start()
     connection.send(READY)
     while True:
-        job = jobs.get()
-        try:
-            outcome = worker(job)
-        except BaseException as error:  # also SystemExit in a model: the worker lives on
-            outcome = Trouble.of(error)
-        connection.send(outcome)
+        connection.send(outcome(worker, jobs.get()))
 
 
 def _receive(connection: Connection[Any, Any], jobs: queue.SimpleQueue[Job]) -> None:

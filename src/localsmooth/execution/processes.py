@@ -7,12 +7,10 @@ import math
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
 import signal
 import sys
-import time
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Generator, Hashable, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -21,19 +19,20 @@ from typing import Any, cast
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution.executor import Executor, Session, Trouble, one_thread
-from localsmooth.execution.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
+from localsmooth.execution.executor import Trouble
+from localsmooth.execution.fleet import Crew, Done, Event, Lost, Ready
+from localsmooth.execution.fleet_executor import FleetExecutor, pickled
 from localsmooth.execution.process_worker import HELLO, READY, work
 from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.engine import ChunkWorker, Job
 
-__all__ = ["ProcessExecutor", "end_now", "pickled", "require_workers"]
+__all__ = ["ProcessExecutor", "end_now"]
 
 _KILLED = -9  # exit status of a process that SIGKILL ended; Windows has no such signal
 _GRACE = 5.0  # seconds for a process that was killed to be gone
 
 
-class ProcessExecutor(Executor):
+class ProcessExecutor(FleetExecutor):
     """Several chunks at once, each in a process of its own.
 
     For machines with several GPUs, and for models that cannot be run in threads. The model is sent to every worker
@@ -59,30 +58,11 @@ class ProcessExecutor(Executor):
         If there is no worker, the number of GPUs is negative or not finite, or the limit is not positive.
     """
 
-    def __init__(
-        self,
-        workers: int | None = None,
-        *,
-        gpus_per_worker: float | int | None = None,
-        chunk_time_limit: float | int | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        require_workers(workers, gpus_per_worker, chunk_time_limit)
-        self.workers = workers
-        self.gpus_per_worker = gpus_per_worker
-        self.chunk_time_limit = chunk_time_limit
-        self._clock = clock
-
-    def conditions(self) -> AbstractContextManager[None]:
-        """One core for each forward pass, as the workers have it."""
-        return nullcontext() if self.gpus_per_worker else one_thread()
-
     @contextmanager
-    def open(self, worker: ChunkWorker) -> Generator[Session]:
-        """Start the processes; leaving ends them at once."""
+    def hire(self, worker: ChunkWorker, gpus: float, threads: int) -> Generator[tuple[Crew, int]]:
+        """Prepare the processes."""
         _require_importable_main()
         device = worker.subject.device
-        gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)
         if gpus and device.type == "cuda" and device.index:
             raise InvalidInputError(
                 "model", f"it is on {device}, and each worker sees its own GPUs only", 'Put it on "cuda"'
@@ -100,30 +80,8 @@ class ProcessExecutor(Executor):
             {"CUDA_VISIBLE_DEVICES": ",".join(_share(places, gpus, number))} if gpus else {}
             for number in range(workers)
         ]
-        threads = torch.get_num_threads() if gpus else 1
-        crew = _Processes(pickled(worker), environments, threads)
-        try:
-            yield FleetSession(crew, workers, self._clock, self.chunk_time_limit)
-        finally:
-            crew.close()
-
-
-def require_workers(
-    workers: int | None, gpus_per_worker: float | int | None, chunk_time_limit: float | int | None
-) -> None:
-    """Refuse numbers of workers, GPUs and seconds that make no sense.
-
-    Raises
-    ------
-    InvalidInputError
-        Naming the number.
-    """
-    if workers is not None and workers < 1:
-        raise InvalidInputError("workers", f"got {workers}", "Pass at least 1")
-    if gpus_per_worker is not None and not 0 <= gpus_per_worker < math.inf:
-        raise InvalidInputError("gpus_per_worker", f"got {gpus_per_worker}", "Pass 0, a fraction or a number of GPUs")
-    if chunk_time_limit is not None and not 0 < chunk_time_limit < math.inf:
-        raise InvalidInputError("chunk_time_limit", f"got {chunk_time_limit}", "Pass a positive number of seconds")
+        with closing(_Processes(pickled(worker), environments, threads)) as crew:
+            yield crew, workers
 
 
 def _require_importable_main() -> None:
@@ -142,24 +100,6 @@ def _require_importable_main() -> None:
             f"worker processes import the main program again, and there is no file {path}",
             "Save the program as a file (one that was read from standard input has none), or use threads",
         )
-
-
-def pickled(worker: ChunkWorker, dumps: Callable[[ChunkWorker], bytes] = pickle.dumps) -> bytes:
-    """Bytes of a worker, to be sent to another process.
-
-    Raises
-    ------
-    InvalidInputError
-        If the model, or something else of the problem, cannot be pickled.
-    """
-    try:
-        return dumps(worker)
-    except Exception as error:
-        raise InvalidInputError(
-            "model",
-            f"it cannot be sent to another process ({type(error).__name__}: {error})",
-            "Define its classes and functions at the top of a module, without lambdas, or use threads",
-        ) from error
 
 
 def _visible_gpus(gpus: float) -> list[str]:
@@ -194,7 +134,6 @@ class _Member:
     process: SpawnProcess
     connection: Connection[Any, Any]
     place: int
-    ready: bool = False
 
 
 class _Processes(Crew):
@@ -251,11 +190,7 @@ class _Processes(Crew):
         except (EOFError, OSError):
             return self._lose(member)
         if said == READY:
-            member.ready = True
             return Ready(member)
-        if not member.ready:  # the same would happen to the next one
-            assert isinstance(said, Trouble)
-            raise WorkerError.of(said)
         assert isinstance(said, ChunkRecord | Trouble)
         return Done(member, said)
 

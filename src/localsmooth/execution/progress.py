@@ -27,31 +27,26 @@ __all__ = [
 
 @runtime_checkable
 class SamplingProgress(Protocol):
-    """Told about a run as it goes; a context that is entered when the run starts."""
+    """Told about a run as it goes; a context that is entered when the run starts. A subclass may leave methods out."""
 
     def __enter__(self) -> SamplingProgress:
         """Get ready."""
-        ...
+        return self
 
     def __exit__(self, *error: object) -> None:
         """Clean up, whatever happened."""
-        ...
 
     def start(self, total: int, done: int) -> None:
         """So many samples will be needed, and so many are stored from an earlier run."""
-        ...
 
     def advance(self, samples: int) -> None:
         """A chunk of so many samples was stored."""
-        ...
 
     def message(self, text: str) -> None:
         """Something a user should know, such as what the calibration chose."""
-        ...
 
     def finish(self, summary: SamplingSummary) -> None:
         """All that could be drawn was drawn, and this is what it took."""
-        ...
 
 
 @runtime_checkable
@@ -69,27 +64,8 @@ def tell_certifying(progress: SamplingProgress | None, done: int, total: int) ->
         progress.certifying(done, total)
 
 
-class NoProgress:
+class NoProgress(SamplingProgress):
     """Says nothing."""
-
-    def __enter__(self) -> NoProgress:
-        """Do nothing."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Do nothing."""
-
-    def start(self, total: int, done: int) -> None:
-        """Do nothing."""
-
-    def advance(self, samples: int) -> None:
-        """Do nothing."""
-
-    def message(self, text: str) -> None:
-        """Do nothing."""
-
-    def finish(self, summary: SamplingSummary) -> None:
-        """Do nothing."""
 
 
 class _Rate(ProgressColumn):

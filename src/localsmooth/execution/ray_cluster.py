@@ -10,16 +10,16 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution.executor import Executor, Session, Trouble, one_thread
-from localsmooth.execution.fleet import Crew, Done, Event, FleetSession, Lost, Ready, WorkerError
-from localsmooth.execution.processes import pickled, require_workers
+from localsmooth.execution.executor import Trouble, outcome
+from localsmooth.execution.fleet import Crew, Done, Event, Lost, Ready
+from localsmooth.execution.fleet_executor import FleetExecutor, pickled
 from localsmooth.runs.record import ChunkRecord
 from localsmooth.sampling.engine import ChunkWorker, Job
 
@@ -33,7 +33,7 @@ _LOCAL = {
 }
 
 
-class RayExecutor(Executor):
+class RayExecutor(FleetExecutor):
     """Several chunks at once, each in an actor of a Ray cluster that holds the model.
 
     Needs the extra `distributed`. The tallies are those of a `SerialExecutor` on the same kind of hardware: what is
@@ -47,13 +47,8 @@ class RayExecutor(Executor):
         on this machine alone.
     workers
         Number of actors; by default as many as the cluster's cores, or GPUs, suffice for.
-    gpus_per_worker
-        GPUs for each actor, possibly a fraction. By default one if the model is on a GPU, none otherwise.
-    chunk_time_limit
-        Seconds that a chunk may take before its actor counts as hung: it is ended and replaced, and the chunk tried
-        again. By default a hundred times the usual, and at least ten minutes, once a few chunks are done.
-    clock
-        Seconds, for telling which chunks are slow or hang.
+    gpus_per_worker, chunk_time_limit, clock
+        As in `ProcessExecutor`, whose processes are actors here.
 
     Raises
     ------
@@ -71,25 +66,15 @@ class RayExecutor(Executor):
         chunk_time_limit: float | int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        require_workers(workers, gpus_per_worker, chunk_time_limit)
+        super().__init__(workers, gpus_per_worker=gpus_per_worker, chunk_time_limit=chunk_time_limit, clock=clock)
         import_ray()
         self.address = address
         self.local = address is None
-        self.workers = workers
-        self.gpus_per_worker = gpus_per_worker
-        self.chunk_time_limit = chunk_time_limit
-        self._clock = clock
-
-    def conditions(self) -> AbstractContextManager[None]:
-        """One core for each forward pass, as the actors have it."""
-        return nullcontext() if self.gpus_per_worker else one_thread()
 
     @contextmanager
-    def open(self, worker: ChunkWorker) -> Generator[Session]:
-        """Connect, and start the actors; leaving ends them at once."""
+    def hire(self, worker: ChunkWorker, gpus: float, threads: int) -> Generator[tuple[Crew, int]]:
+        """Connect, and prepare the actors."""
         ray = import_ray()
-        device = worker.subject.device
-        gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)
         payload = pickled(worker, ray.cloudpickle.dumps)
         with _connected(ray, self.address, self.workers):
             offered = ray.cluster_resources()
@@ -103,12 +88,8 @@ class RayExecutor(Executor):
                     else "the cluster offers no CPU",
                     "Start nodes that have them",
                 )
-            crew = _Actors(ray, payload, gpus, torch.get_num_threads() if gpus else 1)
-            try:
-                count = fitting if self.workers is None else self.workers
-                yield FleetSession(crew, count, self._clock, self.chunk_time_limit)
-            finally:
-                crew.close()
+            with closing(_Actors(ray, payload, gpus, threads)) as crew:
+                yield crew, fitting if self.workers is None else self.workers
 
 
 def import_ray() -> Any:
@@ -188,11 +169,8 @@ class _Drawer:
 
     def draw(self, job: Job) -> ChunkRecord | Trouble:
         """Draw a chunk."""
-        try:
-            assert self._worker is not None
-            return self._worker(job)
-        except BaseException as error:  # also SystemExit in a model: the actor lives on
-            return Trouble.of(error)
+        assert self._worker is not None
+        return outcome(self._worker, job)
 
 
 @dataclass(eq=False)
@@ -201,7 +179,6 @@ class _Actor:
 
     handle: Any
     expected: deque[Any] = field(default_factory=deque[Any])
-    ready: bool = False
 
 
 class _Actors(Crew):
@@ -250,12 +227,7 @@ class _Actors(Crew):
             self._actors.remove(actor)
             self._end(actor)
             return Lost(actor, str(error).strip() or type(error).__name__)
-        if not actor.ready:
-            if isinstance(said, Trouble):
-                raise WorkerError.of(said)
-            actor.ready = True
-            return Ready(actor)
-        return Done(actor, said)
+        return Ready(actor) if said is None else Done(actor, said)
 
     def _end(self, actor: _Actor) -> None:
         with contextlib.suppress(self._ray.exceptions.RayError):

@@ -19,9 +19,9 @@ from localsmooth.execution.usage import UsageMeter
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
-from localsmooth.runs.overview import OUTPUT_GROUPS
 from localsmooth.runs.plan import SamplingPlan
 from localsmooth.runs.store import MemoryStore, Store
+from localsmooth.runs.survey import OUTPUT_GROUPS
 from localsmooth.sampling.arrays import ArraySubject, prepare_items
 from localsmooth.sampling.counter import require_votes_only
 from localsmooth.sampling.engine import ChunkWorker
@@ -128,7 +128,7 @@ def sample_subject(
         require_votes_only(counters)
         plan.stop.require_fit([layout.outputs.count for layout in layouts])
     store.begin(subject.describe(plan))
-    if OUTPUT_GROUPS not in store.array_names():
+    if not store.has_array(OUTPUT_GROUPS):
         store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))
     schedule = Schedule(subject, plan, store, part, forget_counts=not options.keep_candidate_counts)
     with NoProgress() if progress is None else progress as told:

@@ -55,7 +55,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """Everything about a run that is the same for all of its items.
+    """What a result says about its run: all that is the same for every item, what was proven included.
 
     Parameters
     ----------

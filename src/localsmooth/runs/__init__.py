@@ -4,11 +4,11 @@ from localsmooth.runs.configuration import RunConfiguration
 from localsmooth.runs.directory import DirectoryStore, open_store
 from localsmooth.runs.file_store import FileStore
 from localsmooth.runs.joining import Joined, join
-from localsmooth.runs.overview import RunOverview, find_runs, survey
 from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
 from localsmooth.runs.record import ChunkRecord, CorruptRecordError
 from localsmooth.runs.stopping import StoppingRule
 from localsmooth.runs.store import MemoryStore, MergedCounts, OtherRunError, Store, StoreError
+from localsmooth.runs.survey import Survey, find_runs, survey
 
 __all__ = [
     "Chunk",
@@ -21,12 +21,12 @@ __all__ = [
     "MergedCounts",
     "OtherRunError",
     "RunConfiguration",
-    "RunOverview",
     "SamplingPlan",
     "Stage",
     "StoppingRule",
     "Store",
     "StoreError",
+    "Survey",
     "find_runs",
     "join",
     "open_store",

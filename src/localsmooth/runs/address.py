@@ -90,10 +90,10 @@ class AddressFiles(Files):
         except Exception as error:
             raise self._failed(name, error) from error
 
-    def read(self, name: str, most: int | None = None) -> bytes:
-        """Bytes of a file, or its first ones."""
+    def read(self, name: str) -> bytes:
+        """Bytes of a file."""
         try:
-            return bytes(self._system.cat_file(f"{self._root}/{name}", start=None if most is None else 0, end=most))
+            return bytes(self._system.cat_file(f"{self._root}/{name}"))
         except Exception as error:
             raise self._failed(name, error) from error
 

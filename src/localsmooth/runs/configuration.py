@@ -1,4 +1,4 @@
-"""The configuration of a run: everything that its tallies depend on, and its hash."""
+"""What a run is known by: everything that its tallies depend on, and the hash of that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["RunConfiguration", "chosen_digest", "digest"]
 
 @dataclass(frozen=True, eq=False)
 class RunConfiguration:
-    """A JSON-compatible description; tallies with different descriptions must never be mixed.
+    """What tallies depend on and nothing else, as JSON; those with different ones must never be mixed.
+
+    Unlike a file's `Configuration`, which says all that a user asks for: its α, budgets and executor change no tally. A
+    store keeps this in its manifest, and is refused to whoever comes with another.
 
     Parameters
     ----------

@@ -43,11 +43,11 @@ class DirectoryStore(FileStore):
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = expanded(path)
-        files = LocalFiles(self.path, read_only=read_only, leftovers=_LEFTOVERS)
+        files = LocalFiles(self.path, read_only=read_only)
         try:
             super().__init__(files, must_hold_run=read_only)
             if self.configuration is not None and not read_only:
-                files.remove_leftovers()
+                files.remove_leftovers(_LEFTOVERS)
         except BaseException:
             files.close()
             raise

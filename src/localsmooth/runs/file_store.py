@@ -35,7 +35,8 @@ __all__ = ["FileStore"]
 
 _MANIFEST = "manifest.json"
 _FORMAT = "localsmooth-tallies"
-_VERSION = 1
+_VERSION = 2
+_READABLE = (1, 2)
 _LARGEST_MANIFEST = 1 << 28
 _OF_ITEMS = ("item", "layout", "graph-")  # arrays of what was drawn; others are made before anything is
 _CHUNK_NAME = re.compile(r"chunks/item\d{6,}/group\d{5,}-stage\d-chunk\d{6,}\.tally")
@@ -227,7 +228,7 @@ class FileStore(Store):
             raise broken from error
         if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
             raise broken
-        if manifest.get("format") != _FORMAT or manifest.get("version") != _VERSION:
+        if manifest.get("format") != _FORMAT or manifest.get("version") not in _READABLE:
             raise StoreError(f"{where} was written by another version of this program; use that one to read it")
         configuration = RunConfiguration(cast("dict[str, object]", manifest["configuration"]))
         try:

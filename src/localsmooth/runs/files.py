@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -40,8 +41,8 @@ class Files(ABC):
         """Number of bytes of a file; None if there is none of that name."""
 
     @abstractmethod
-    def read(self, name: str, most: int | None = None) -> bytes:
-        """Bytes of a file, or its first `most` bytes.
+    def read(self, name: str) -> bytes:
+        """Bytes of a file.
 
         Raises
         ------
@@ -83,8 +84,6 @@ class LocalFiles(Files):
         The directory; made if it does not exist, unless read-only.
     read_only
         Do not claim the directory. Otherwise one process at a time may have it.
-    leftovers
-        Patterns of what an interrupted writer leaves behind and may be deleted.
 
     Raises
     ------
@@ -92,10 +91,9 @@ class LocalFiles(Files):
         If another process has claimed the directory, or it cannot be made.
     """
 
-    def __init__(self, path: Path, *, read_only: bool, leftovers: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path
         self._lock: FileLock | None = None
-        self._leftovers = leftovers
         if read_only:
             return
         try:
@@ -134,11 +132,11 @@ class LocalFiles(Files):
         path = self.path / name
         return path.stat().st_size if path.is_file() else None
 
-    def read(self, name: str, most: int | None = None) -> bytes:
-        """Bytes of a file, or its first ones."""
+    def read(self, name: str) -> bytes:
+        """Bytes of a file."""
         try:
             with (self.path / name).open("rb") as file:
-                return file.read() if most is None else file.read(most)
+                return file.read()
         except OSError as error:
             raise StoreError(f"{self.where(name)} cannot be read ({error.strerror or error})") from error
 
@@ -166,9 +164,9 @@ class LocalFiles(Files):
         except OSError as error:
             raise StoreError(f"{self.where(name)} cannot be deleted ({error.strerror or error})") from error
 
-    def remove_leftovers(self) -> None:
-        """Delete what an interrupted writer left behind, and nothing else."""
-        for pattern in self._leftovers:
+    def remove_leftovers(self, patterns: Iterable[str]) -> None:
+        """Delete what an interrupted writer left behind: files of these patterns, and nothing else."""
+        for pattern in patterns:
             for leftover in self.path.glob(pattern):
                 if leftover.is_file():
                     leftover.unlink(missing_ok=True)

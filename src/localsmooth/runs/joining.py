@@ -68,7 +68,7 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
             raise StoreError(f"{store.files.place} holds no run")
         assert configuration is not None
         require_same(configuration, store.configuration, into.files.place)
-        if PREDICTIONS in store.array_names():
+        if store.has_array(PREDICTIONS):
             own = store.get_array(PREDICTIONS)
             labels = own if labels is None else labels
             require_like_predictions(labels, own)

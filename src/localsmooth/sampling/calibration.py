@@ -233,7 +233,7 @@ def recall_calibration(model: Model, store: Store, options: SamplingOptions) -> 
     StoreError
         If what is kept is none.
     """
-    if _CALIBRATION not in store.array_names() or options.batch_size is not None or options.channels_last is not None:
+    if not store.has_array(_CALIBRATION) or options.batch_size is not None or options.channels_last is not None:
         return None
     kept = store.get_array(_CALIBRATION)
     if kept.shape != (3,) or kept.dtype.kind != "i" or not (kept[0] >= 1 and kept[1] >= 0):

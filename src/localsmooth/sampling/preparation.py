@@ -37,7 +37,7 @@ def compare_predictions(subject: Subject, store: Store, *, keep: bool) -> None:
     StoreError
         If more than one in a hundred labels differ from those that are kept.
     """
-    known = PREDICTIONS in store.array_names()
+    known = store.has_array(PREDICTIONS)
     if not known and not keep:
         return
     labels = _trial_labels(subject)

@@ -109,7 +109,9 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord(Facts):
-    """The facts of a finished sampling run.
+    """What is kept of a finished run to certify it again without model and data, as plain JSON values.
+
+    `run_info` adds what was proven from it, which makes the `RunInfo` of a result.
 
     Parameters
     ----------

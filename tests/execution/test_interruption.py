@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def test_tallies_are_identical_after_kill_9_at_random_moments(tmp_path: Path) -> None:
     seeds = 4
     done = subprocess.run(
-        [sys.executable, "-m", "tests.sampling.interrupted", str(tmp_path), str(seeds)],
+        [sys.executable, "-m", "tests.execution.interrupted", str(tmp_path), str(seeds)],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,

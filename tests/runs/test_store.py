@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -13,14 +12,11 @@ import fsspec
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.runs import (
     Chunk,
     ChunkRecord,
-    CorruptRecordError,
     DirectoryStore,
     MemoryStore,
     RunConfiguration,
@@ -30,16 +26,11 @@ from localsmooth.runs import (
     StoreError,
     open_store,
 )
-from localsmooth.runs.record import decode_array, decode_chunk, encode_array, encode_chunk
+from localsmooth.runs.record import decode_array, decode_chunk, encode_chunk
+from tests.runs.test_record import as_an_earlier_version, record
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
 
-HASH = "0123456789abcdef" * 4
 CONFIGURATION = RunConfiguration({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
-
-
-def record(index: int = 0, chosen: str = "", stage: Stage = Stage.CANDIDATE) -> ChunkRecord:
-    counts = {"labels.counts": np.array([[1, 2], [3, 0]], np.uint8), "mean.sum": np.array([0.5, -1.0])}
-    return ChunkRecord(Chunk(0, 1, stage.value, index, 3), 3, counts, chosen, {"device": "cpu", "seconds": 0.5})
 
 
 @pytest.fixture(params=["memory", "directory", "bucket", "address"])
@@ -54,102 +45,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     else:
         with DirectoryStore(tmp_path / "run") as opened:
             yield opened
-
-
-def test_a_chunk_survives_the_round_trip() -> None:
-    before = record()
-    after = decode_chunk(encode_chunk(before, HASH), HASH)
-    assert (after.chunk, after.n, after.chosen) == (before.chunk, before.n, before.chosen)
-    assert dict(after.provenance) == dict(before.provenance)
-    for name, array in before.counts.items():
-        np.testing.assert_array_equal(after.counts[name], array)
-        assert after.counts[name].dtype == array.dtype
-
-
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "<i4", ">i4", ">f8", "float16", "uint64"])
-@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)])
-def test_arrays_survive_the_round_trip(dtype: str, shape: tuple[int, ...]) -> None:
-    array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
-    after = decode_array(encode_array("image", array, HASH), "image", HASH)
-    np.testing.assert_array_equal(after, array)
-    assert after.shape == shape
-    assert after.dtype == array.dtype.newbyteorder("=")
-
-
-def test_objects_are_never_stored() -> None:
-    with pytest.raises(TypeError):
-        encode_array("image", np.array([{}], dtype=object), HASH)
-
-
-@settings(max_examples=200, deadline=None)
-@given(position=st.integers(0, 10**6), change=st.integers(1, 255))
-def test_every_altered_byte_is_noticed(position: int, change: int) -> None:
-    data = bytearray(encode_chunk(record(), HASH))
-    data[position % len(data)] ^= change
-    with pytest.raises(CorruptRecordError):
-        decode_chunk(bytes(data), HASH)
-
-
-@settings(max_examples=100, deadline=None)
-@given(length=st.integers(0, 10**6))
-def test_every_truncation_is_noticed(length: int) -> None:
-    data = encode_chunk(record(), HASH)
-    with pytest.raises(CorruptRecordError):
-        decode_chunk(data[: length % len(data)], HASH)
-
-
-def sealed(header: object, payload: bytes = b"", magic: bytes = b"localsmooth/1\r\n\0") -> bytes:
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    body = magic + len(text).to_bytes(4, "little") + text + payload
-    return body + hashlib.sha256(body).digest()
-
-
-GOOD = {"kind": "chunk", "configuration": HASH, "key": [0, 1, 0, 0], "size": 3, "n": 3, "arrays": []}
-BOMB = {"name": "a", "dtype": "<f8", "shape": [1 << 40], "stored": 0}
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        {**GOOD, "n": 4},
-        {**GOOD, "n": -1},
-        {**GOOD, "n": 2.5},
-        {**GOOD, "key": [0, 1]},
-        {**GOOD, "key": [0, 1, 0, -1]},
-        {**GOOD, "kind": "array"},
-        {**GOOD, "kind": "code"},
-        {**GOOD, "configuration": "f" * 64},
-        {**GOOD, "surprise": 1},
-        {**GOOD, "arrays": [BOMB]},
-        {**GOOD, "arrays": [{**BOMB, "shape": [2], "dtype": "|O"}]},
-        {**GOOD, "arrays": [{**BOMB, "shape": [2], "dtype": "[('a', '<f8')]"}]},
-        {**GOOD, "arrays": [{**BOMB, "shape": [2], "stored": 10}]},
-        {**GOOD, "arrays": [{**BOMB, "shape": [0]}]},
-        b"[]",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 100_000,
-    ],
-)
-def test_well_sealed_nonsense_is_refused(header: object) -> None:
-    with pytest.raises(CorruptRecordError):
-        decode_chunk(sealed(header), HASH)
-
-
-def test_a_stream_that_unpacks_to_more_than_announced_is_refused() -> None:
-    import zlib
-
-    payload = zlib.compress(bytes(10**7))
-    header = {**GOOD, "arrays": [{"name": "a", "dtype": "|u1", "shape": [3], "stored": len(payload)}]}
-    with pytest.raises(CorruptRecordError, match="length"):
-        decode_chunk(sealed(header, payload), HASH)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=300), st.booleans())
-def test_random_bytes_are_refused(data: bytes, seal: bool) -> None:
-    with pytest.raises(CorruptRecordError):
-        decode_chunk(sealed(data) if seal else data, HASH)
 
 
 def test_chunks_are_added_up(store: Store) -> None:
@@ -391,6 +286,27 @@ def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
     with pytest.raises(StoreError, match="damaged"):
         DirectoryStore(tmp_path)
+
+
+def test_an_earlier_version_s_run_goes_on_and_is_not_drawn_again(tmp_path: Path) -> None:
+    with DirectoryStore(tmp_path) as store:
+        first = run(store=store)
+    manifest = json.loads((tmp_path / "manifest.json").read_bytes())
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "version": 1}))
+    own = {"configuration": manifest["sha256"]}
+    for path in chunk_files(tmp_path):
+        old = decode_chunk_of(path)
+        facts = {"kind": "chunk", "key": old.chunk.key, "size": old.chunk.size, "n": old.n, "chosen": old.chosen, **own}
+        path.write_bytes(as_an_earlier_version({**facts, "provenance": dict(old.provenance)}, old.counts))
+    for path in (tmp_path / "arrays").iterdir():
+        array = decode_array(path.read_bytes(), path.stem, manifest["sha256"])
+        path.write_bytes(as_an_earlier_version({"kind": "array", **own}, {path.stem: array}))
+    lost = chunk_files(tmp_path)[-1]
+    lost.unlink()
+    drawn: list[int] = []
+    with DirectoryStore(tmp_path) as store:
+        assert_same(run(ExactModel(watch=lambda batch: drawn.append(len(batch))), store=store), first)
+    assert sum(drawn) == PLAN.n_bound % PLAN.chunk_size
 
 
 def test_chunks_without_a_manifest_are_refused(tmp_path: Path) -> None:

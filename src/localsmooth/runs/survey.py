@@ -15,9 +15,9 @@ from localsmooth.runs.file_store import FileStore
 from localsmooth.runs.plan import Stage
 from localsmooth.runs.store import ChunkKey, StoreError
 
-__all__ = ["OUTPUT_GROUPS", "RunOverview", "find_runs", "poisoned_inputs", "survey"]
+__all__ = ["OUTPUT_GROUPS", "Survey", "find_runs", "poisoned_name", "survey"]
 
-_ARRAY_NAME = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
+_POISONED = re.compile(r"poisoned-item([0-9]{1,12})-group([0-9]{1,12})-stage([0-9])-chunk([0-9]{1,12})")
 
 OUTPUT_GROUPS = "output-groups"
 """Array with the number of output groups of every item."""
@@ -27,8 +27,8 @@ _MOST_GROUPS = 1 << 22  # in all items; more are no run's, and would take for ev
 
 
 @dataclass(frozen=True)
-class RunOverview:
-    """What a store says about its run.
+class Survey:
+    """How far a stored run has come, finished or not, read off its chunks.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class _Facts(_Lenient):
         return 1 if self.items is None else len(self.items)
 
 
-def survey(store: FileStore) -> RunOverview:
+def survey(store: FileStore) -> Survey:
     """Read and check every chunk of a store; damaged ones are listed and not counted.
 
     Raises
@@ -153,7 +153,7 @@ def survey(store: FileStore) -> RunOverview:
     except StoreError as error:
         damaged.append(str(error))
         missing, planned = {}, None
-    return RunOverview(
+    return Survey(
         place=store.files.place,
         noise=facts.noise.distribution,
         items=facts.count,
@@ -167,7 +167,7 @@ def survey(store: FileStore) -> RunOverview:
         damaged=tuple(damaged),
         failed={
             (item, group, Stage(stage).name.lower(), number): array
-            for (item, group, stage, number), array in poisoned_inputs(store.array_names()).items()
+            for (item, group, stage, number), array in _poisoned(store.array_names()).items()
             if (item, group, stage, number) not in present and stage in {known.value for known in Stage}
         },
     )
@@ -175,7 +175,7 @@ def survey(store: FileStore) -> RunOverview:
 
 def _output_groups(store: FileStore, items: int) -> list[int] | None:
     """Number of output groups of every item; None where that was not kept."""
-    if OUTPUT_GROUPS not in store.array_names():
+    if not store.has_array(OUTPUT_GROUPS):
         return None
     groups = store.get_array(OUTPUT_GROUPS)
     if groups.shape != (items,) or groups.dtype.kind != "i" or not (groups >= 1).all():
@@ -219,10 +219,16 @@ def find_runs(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def poisoned_inputs(names: Sequence[str]) -> dict[ChunkKey, str]:
+def poisoned_name(key: ChunkKey) -> str:
+    """Name of the array that keeps the noisy inputs of a chunk that was given up."""
+    item, group, stage, index = key
+    return f"poisoned-item{item:06d}-group{group:05d}-stage{stage}-chunk{index:06d}"
+
+
+def _poisoned(names: Sequence[str]) -> dict[ChunkKey, str]:
     """Which of a store's arrays are noisy inputs of chunks that were given up, by chunk.
 
     An array stays after its chunk has been drawn after all: whether the store has the chunk is another question.
     """
-    found = {name: _ARRAY_NAME.fullmatch(name) for name in names}
+    found = {name: _POISONED.fullmatch(name) for name in names}
     return {(int(m[1]), int(m[2]), int(m[3]), int(m[4])): name for name, m in found.items() if m}

@@ -28,9 +28,9 @@ from localsmooth.layout import windowed
 from localsmooth.noise import Gaussian
 from localsmooth.runs import Chunk, ChunkRecord, DirectoryStore, MemoryStore, SamplingPlan, Stage
 from localsmooth.sampling import ArraySubject, BatchSize, ChunkWorker, Job
+from tests.execution.test_stopping import PLAN as STOPPED_PLAN
+from tests.execution.test_stopping import Unanimity, assert_equal
 from tests.sampling.exact import ExactModel, assert_same, make_item, make_layout, run
-from tests.sampling.test_stopping import PLAN as STOPPED_PLAN
-from tests.sampling.test_stopping import Unanimity, assert_equal
 
 PLAN = SamplingPlan(n_candidate=30, n_bound=120, seed=11, chunk_size=6)
 LAYOUT = windowed(make_layout(), 2)
