@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.baselines.fields import SeenAtoms, atoms_of, window_fields
 from localsmooth.baselines.isotropic import item_result, require_isotropic, require_one_ball
 from localsmooth.baselines.shared_budget import Attack, BudgetSets, most_attacked
 from localsmooth.baselines.sparse_smooth import flip_probabilities, frontier_under, needed_by_size
 from localsmooth.certificates import ABSTAIN, certified_radius
 from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Layout
+from localsmooth.layout import Layout, SeenAtoms, atoms_of, window_fields
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.noise.binary import BinaryNoise
 from localsmooth.pipeline.item import SampledItem, target_masks

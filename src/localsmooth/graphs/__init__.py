@@ -8,7 +8,7 @@ from localsmooth.graphs.counters import node_counters, score_histogram
 from localsmooth.graphs.digits import digit_graph
 from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.edges import EdgeSubject, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
-from localsmooth.graphs.fast import NetworkClassifier, receptive_nodes
+from localsmooth.graphs.fast import NetworkClassifier
 from localsmooth.graphs.graph import (
     UNLABELED,
     AttributedGraph,
@@ -20,7 +20,7 @@ from localsmooth.graphs.graph import (
 from localsmooth.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
 from localsmooth.graphs.npz import load_npz, save_npz
-from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, strictly_local
+from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
 from localsmooth.graphs.sampler import AttributeSubject, GraphSubject, NodeGroup, sample_nodes
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.split import NodeSplit, split_per_class
