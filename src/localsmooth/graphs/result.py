@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Int
 
+from localsmooth.baselines.sparse_smooth import tolerated_flips, worst_spending
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, ScoreCertificate, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
@@ -20,7 +21,6 @@ from localsmooth.graphs.receptive import receptive_fields, strictly_local
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.store import SampledGraph
 from localsmooth.graphs.threat import attribute_caps, budget_grid
-from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
 from localsmooth.layout import Partition
 from localsmooth.pipeline.record import ONE_BASIS, RunRecord
 from localsmooth.pipeline.smoothing import describe_smoothing
