@@ -74,7 +74,13 @@ class ReceptiveFields(ItemMethod):
         return ("naive", "lp")
 
     def atoms(self, layout: Layout) -> SeenAtoms:
-        """Fields of view for the items of a layout."""
+        """Fields of view for the items of a layout.
+
+        Raises
+        ------
+        InvalidInputError
+            If the mask has not one row for each output, or the fields do not fit the layout.
+        """
         if self.receptive_field is None:
             assert self.fields is not None
             fields = self.fields

@@ -82,6 +82,11 @@ class ScoreMoments:
         ``sums[p - 1]`` is the sum over the samples of k^p, where k = ⌊score · scale⌋.
     scale
         Number of grid steps in [0, 1].
+
+    Raises
+    ------
+    InvalidInputError
+        If there are too few or too many samples, or no scores in [0, 1] have such sums.
     """
 
     count: int
@@ -186,6 +191,11 @@ class ScoreHistogram:
         The grid: increasing, from 0 to at most 1. A score is rounded down to the next threshold. Fixed beforehand.
     counts
         Number of samples per output and threshold; every output has the same number of samples.
+
+    Raises
+    ------
+    InvalidInputError
+        If thresholds do not ascend from 0 within [0, 1], or counts are negative or of different numbers of samples.
     """
 
     thresholds: Float[np.ndarray, " bins"]

@@ -79,7 +79,13 @@ class ProcessExecutor(Executor):
 
     @contextmanager
     def open(self, worker: ChunkWorker) -> Generator[Session]:
-        """Start the processes; leaving ends them at once."""
+        """Start the processes; leaving ends them at once.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are too few GPUs for the workers, or the model is on one that they do not see.
+        """
         _require_importable_main()
         device = worker.subject.device
         gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)

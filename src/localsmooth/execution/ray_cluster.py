@@ -86,7 +86,13 @@ class RayExecutor(Executor):
 
     @contextmanager
     def open(self, worker: ChunkWorker) -> Generator[Session]:
-        """Connect, and start the actors; leaving ends them at once."""
+        """Connect, and start the actors; leaving ends them at once.
+
+        Raises
+        ------
+        InvalidInputError
+            If no node of the cluster offers what a worker needs.
+        """
         ray = import_ray()
         device = worker.subject.device
         gpus = (1.0 if device.type == "cuda" else 0.0) if self.gpus_per_worker is None else float(self.gpus_per_worker)

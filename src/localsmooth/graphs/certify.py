@@ -84,7 +84,13 @@ def bounded_nodes(
     score_bound: ScoreBound,
     simultaneous: Simultaneous | CandidateRule,
 ) -> CertifiedOutputs:
-    """Do what `node_certificates` does, and return the confidence bounds as well."""
+    """Do what `node_certificates` does, and return the confidence bounds as well.
+
+    Raises
+    ------
+    InvalidInputError
+        As in `node_certificates`.
+    """
     if nodes.size == 0:
         raise InvalidInputError("nodes", "there is no node to certify", "Pass at least one node")
     scores = None
@@ -157,6 +163,11 @@ def certify_nodes(
         From `flip_threat`, possibly with further threats.
     bound
         Collective bound; the envelope by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is not one label per node.
     """
     if labels.shape != base.prediction.shape:
         raise InvalidInputError("labels", f"{labels.size} for {base.prediction.size} nodes", "Pass one per node")

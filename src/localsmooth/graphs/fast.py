@@ -77,6 +77,11 @@ class NetworkClassifier(NodeClassifier):
     ----------
     network
         In evaluation mode.
+
+    Raises
+    ------
+    InvalidInputError
+        If the network is in training mode.
     """
 
     def __init__(self, network: GraphNetwork) -> None:
@@ -96,7 +101,13 @@ class NetworkClassifier(NodeClassifier):
         return NetworkClassifier(replica_of(self.network))
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
-        """Set up the prediction of some nodes of a graph."""
+        """Set up the prediction of some nodes of a graph.
+
+        Raises
+        ------
+        InvalidInputError
+            If the graph has another number of attributes than the network.
+        """
         if graph.width != self.network.weight.shape[0]:
             raise InvalidInputError(
                 "graph",

@@ -166,6 +166,11 @@ class AttributeSubject(GraphSubject):
         The run's seed.
     counters
         What each stage counts.
+
+    Raises
+    ------
+    InvalidInputError
+        If the layout is another graph's, or was computed from the attributes.
     """
 
     def __init__(

@@ -42,6 +42,11 @@ class TrainingOptions:
         Steps from one validation to the next.
     seed
         For noise and dropout.
+
+    Raises
+    ------
+    InvalidInputError
+        If a number is not positive.
     """
 
     learning_rate: float = 1e-3

@@ -135,7 +135,13 @@ class LocalFiles(Files):
         return path.stat().st_size if path.is_file() else None
 
     def read(self, name: str, most: int | None = None) -> bytes:
-        """Bytes of a file, or its first ones."""
+        """Bytes of a file, or its first ones.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be read.
+        """
         try:
             with (self.path / name).open("rb") as file:
                 return file.read() if most is None else file.read(most)
@@ -143,7 +149,13 @@ class LocalFiles(Files):
             raise StoreError(f"{self.where(name)} cannot be read ({error.strerror or error})") from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file and make it durable."""
+        """Write a file and make it durable.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written, or the directory was opened for reading or closed.
+        """
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading, or closed")
         target = self.path / name
@@ -158,7 +170,13 @@ class LocalFiles(Files):
             ) from error
 
     def remove(self, name: str) -> None:
-        """Delete a file."""
+        """Delete a file.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be deleted, or the directory was opened for reading or closed.
+        """
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading, or closed")
         try:

@@ -30,6 +30,11 @@ class Exact(Bound):
         Targets by which the certified count may fall short of the best attack found; 0 asks for the optimum.
     time_limit
         Seconds for all budgets together, None for no limit.
+
+    Raises
+    ------
+    InvalidInputError
+        If the gap or the time limit is negative or NaN.
     """
 
     gap: Number = 0

@@ -37,6 +37,11 @@ class Milp(Bound):
         For one certificate per output only.
     time_limit
         Seconds for all budgets together, None for no limit. HiGHS gets half of it, the proof what is left.
+
+    Raises
+    ------
+    InvalidInputError
+        If the number of bins is below 1, or the time limit is negative or NaN.
     """
 
     bins: int | None = None
@@ -49,7 +54,13 @@ class Milp(Bound):
             raise InvalidInputError("time_limit", f"is {self.time_limit}", "give seconds ≥ 0, or None")
 
     def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
+        """Return a worker.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are bins, and several certificates per output.
+        """
         if self.bins is not None and len(problem.weights) > 1:
             raise InvalidInputError("bins", "needs one certificate per output", "leave it out, or use Exact")
         return _MilpWorker(problem, self.bins)
