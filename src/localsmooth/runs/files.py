@@ -84,7 +84,7 @@ class LocalFiles(Files):
     read_only
         Do not claim the directory. Otherwise one process at a time may have it.
     leftovers
-        Patterns of what an interrupted writer leaves behind and may be deleted.
+        Patterns of names that an interrupted writer may leave behind; `remove_leftovers` deletes them.
 
     Raises
     ------
