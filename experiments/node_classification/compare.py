@@ -25,7 +25,6 @@ from localsmooth.config import GraphConfiguration, parse_graph_configuration
 from localsmooth.config.build_graph import build_classifier, build_graph_data, build_graph_plan
 from localsmooth.execution import default_progress
 from localsmooth.graphs import (
-    COLLECTIVE_BOUNDS,
     attribute_caps,
     certify_nodes,
     flip_threat,
@@ -33,6 +32,7 @@ from localsmooth.graphs import (
     sample_nodes,
 )
 from localsmooth.graphs.counters import node_counters
+from localsmooth.pipeline.registry import DEFAULT_BOUNDS
 from localsmooth.runs import DirectoryStore, StoreError
 from localsmooth.sampling import collect_tallies
 
@@ -135,7 +135,7 @@ def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, ch
         "votes, exact": {"certificates": (ExactVotes(),)},
         "exact votes, 10 000 vectors": {"certificates": (ExactVotes(vectors=10_000),)},
     }
-    bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=seconds)}
+    bounds = dict(DEFAULT_BOUNDS) | {"exact": Exact(time_limit=seconds)}
     for label, arguments in bases.items():
         if not any(part in label for part in chosen):
             continue

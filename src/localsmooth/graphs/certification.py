@@ -19,8 +19,8 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, tell_certifying
 from localsmooth.graphs.classifier import NodeClassifier
 from localsmooth.graphs.counters import SCORE_BINS
-from localsmooth.graphs.drawing import node_positions
 from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.positions import node_positions
 from localsmooth.graphs.result import graph_result
 from localsmooth.graphs.sampler import sample_nodes
 from localsmooth.graphs.settings import GraphSettings

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.draw import AttributeNoise, SparseSample
+from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.receptive import receptive_fields
 from localsmooth.models.fingerprint import describe

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
-from localsmooth.graphs.draw import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.linear import sparse_linear
 from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from localsmooth.collective.kernel.answer import Status
 from localsmooth.collective.kernel.arrays import Number
 from localsmooth.collective.kernel.problem import Problem
-from localsmooth.collective.search.bound import Bound, Outcome, Worker
+from localsmooth.collective.search.bound import Bound, Outcome, Solver
 from localsmooth.collective.search.direct import Claim, ask, polished
-from localsmooth.collective.search.envelope import EnvelopeWorker
+from localsmooth.collective.search.envelope import EnvelopeSolver
 from localsmooth.collective.search.setting import Setting
 from localsmooth.collective.search.tree import Search
 from localsmooth.errors import InvalidInputError
@@ -53,8 +53,8 @@ class Milp(Bound):
         if self.time_limit is not None and not self.time_limit >= 0:
             raise InvalidInputError("time_limit", f"is {self.time_limit}", "give seconds ≥ 0, or None")
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker.
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver.
 
         Raises
         ------
@@ -63,12 +63,12 @@ class Milp(Bound):
         """
         if self.bins is not None and len(problem.weights) > 1:
             raise InvalidInputError("bins", "needs one certificate per output", "leave it out, or use Exact")
-        return _MilpWorker(problem, self.bins)
+        return _MilpSolver(problem, self.bins)
 
 
-class _MilpWorker(Worker):
+class _MilpSolver(Solver):
     def __init__(self, problem: Problem, bins: int | None) -> None:
-        self._bins, self._envelope = bins, EnvelopeWorker(problem)
+        self._bins, self._envelope = bins, EnvelopeSolver(problem)
 
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:
         relaxed, points = self._envelope.candidates(setting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +11,16 @@ from jaxtyping import Float, Int
 from localsmooth.bounds import Bonferroni, CandidateRule, CandidateVotes, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
-from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Threat, solve
+from localsmooth.collective import Bound, Threat, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.counters import score_histogram
-from localsmooth.graphs.counting import node_problem
+from localsmooth.graphs.node_problem import node_problem
 from localsmooth.layout import Layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally
 
-__all__ = ["COLLECTIVE_BOUNDS", "NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
-
-COLLECTIVE_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
-"""Collective bounds that take well under a second a budget, weakest first."""
+__all__ = ["NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
 
 
 def node_certificates(
