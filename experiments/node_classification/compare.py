@@ -25,7 +25,6 @@ from localsmooth.config import GraphConfiguration, parse_graph_configuration
 from localsmooth.config.build_graph import build_classifier, build_graph_data, build_graph_plan
 from localsmooth.execution import default_progress
 from localsmooth.graphs import (
-    COLLECTIVE_BOUNDS,
     attribute_caps,
     certify_nodes,
     flip_threat,
@@ -35,6 +34,7 @@ from localsmooth.graphs import (
 from localsmooth.graphs.counters import node_counters
 from localsmooth.runs import DirectoryStore, StoreError
 from localsmooth.sampling import collect_tallies
+from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 CLUSTERS = 5
 # Clusters, and the deletion probabilities of an output's own cluster and of the farthest.
@@ -135,7 +135,7 @@ def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, ch
         "votes, exact": {"certificates": (ExactVotes(),)},
         "exact votes, 10 000 vectors": {"certificates": (ExactVotes(vectors=10_000),)},
     }
-    bounds = dict(COLLECTIVE_BOUNDS) | {"exact": Exact(time_limit=seconds)}
+    bounds = dict(DEFAULT_BOUNDS) | {"exact": Exact(time_limit=seconds)}
     for label, arguments in bases.items():
         if not any(part in label for part in chosen):
             continue

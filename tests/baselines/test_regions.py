@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localsmooth.baselines import certified_flips
-from localsmooth.baselines.regions import flip_frontier, region_law
+from localsmooth.baselines.regions import FlipFrontier, flip_frontier, region_law
 from localsmooth.certificates import ExactVotes, RenyiVotes, smallest_robust_probability
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import SparseFlips
@@ -99,12 +98,14 @@ def test_the_horizon_promises_nothing_beyond_itself() -> None:
 
 def test_additions_and_deletions_grid() -> None:
     q = np.array([0.4, 0.6, 0.9, 0.99, 0.9999])
-    counts = certified_flips(q, 0.01, 0.6, range(4), range(5))
-    for (a, d), count in np.ndenumerate(counts):
-        threshold = max(0.5, float(exact_threshold(0.01, 0.6, a, d)))
-        assert count == (q > threshold).sum()
-    masked = certified_flips(q, 0.01, 0.6, range(2), range(2), np.array([False, False, False, False, True]))
-    assert masked[0, 0] == 1
+    tolerated = flip_frontier(0.01, 0.6, float(q.max()), 3, 4).tolerated(q, np.arange(4), np.arange(5))
+    for a, d in np.ndindex(4, 5):
+        np.testing.assert_array_equal(tolerated[a, d], q > max(0.5, float(exact_threshold(0.01, 0.6, a, d))))
+
+
+def test_worst_of_size_by_hand() -> None:
+    frontier = FlipFrontier(np.array([[0.5, 0.7, np.inf], [0.6, 0.8, np.inf]]))
+    np.testing.assert_array_equal(frontier.by_size(), [0.5, 0.7, np.inf, np.inf])
 
 
 def test_never_below_renyi_votes_and_equal_to_exact_votes_for_one_kind() -> None:

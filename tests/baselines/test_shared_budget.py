@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from localsmooth.baselines import BudgetSets, ReceptiveFields, most_attacked
-from localsmooth.baselines.fields import atoms_of, window_fields
 from localsmooth.baselines.regions import flip_frontier
 from localsmooth.baselines.shared_budget import _Program  # pyright: ignore[reportPrivateUsage]
 from localsmooth.certificates import BaseCertificates, ExactVotes, GaussianVotes
@@ -29,7 +28,7 @@ from localsmooth.collective import (
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import strictly_local
-from localsmooth.layout import GridLayout, Partition
+from localsmooth.layout import GridLayout, Partition, atoms_of, window_fields
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips
 from localsmooth.runs import SamplingPlan

@@ -9,7 +9,6 @@ import pytest
 
 from localsmooth.baselines import ReceptiveFields, SparseSmooth
 from localsmooth.baselines.regions import region_law
-from localsmooth.baselines.sparse_smooth import worst_of_size
 from localsmooth.certificates import ExactVotes
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout, Layout, Partition
@@ -78,11 +77,6 @@ def test_flips_that_are_not_told_apart() -> None:
     radius = result["radius"].values[0].ravel()
     for budget, count in zip(BUDGETS, result["certified"].values[0, 0, 0], strict=True):
         assert count == (radius > np.floor(budget)).sum()
-
-
-def test_worst_of_size_by_hand() -> None:
-    smallest = np.array([[0.5, 0.7, np.inf], [0.6, 0.8, np.inf]])
-    np.testing.assert_array_equal(worst_of_size(smallest), [0.5, 0.7, np.inf, np.inf])
 
 
 def either_of_two(batch: np.ndarray) -> np.ndarray:

@@ -9,8 +9,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from localsmooth.collective import Caps, Integer, Problem, Rows
+from localsmooth.collective.kernel.steps import Steps, step_functions
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "collective.json").read_text())
+
+
+def all_steps(eta: np.ndarray) -> Steps:
+    """Count the targets of a single group."""
+    return step_functions(eta, np.zeros(eta.size, dtype=np.int64), 1)[0]
 
 
 def stored(case) -> Problem:

@@ -117,13 +117,13 @@ def test_the_time_limit_is_for_the_whole_curve_and_shared(monkeypatch):
     envelope = solve(problem, Envelope())
     start = time.perf_counter()
     ends: list[tuple[float, float]] = []
-    honest = exact_module._ExactWorker.solve
+    honest = exact_module._ExactSolver.solve
 
     def spy(self, setting, deadline):
         ends.append((time.perf_counter() - start, deadline - start))
         return honest(self, setting, deadline)
 
-    monkeypatch.setattr(exact_module._ExactWorker, "solve", spy)
+    monkeypatch.setattr(exact_module._ExactSolver, "solve", spy)
     curve = solve(problem, Exact(time_limit=3.0))
     assert time.perf_counter() - start < 3.0 + 6.0  # what was begun is finished, on a busy machine
     assert len(ends) == 6
@@ -137,13 +137,13 @@ def test_the_time_limit_is_for_the_whole_curve_and_shared(monkeypatch):
 
 def test_budgets_beyond_the_first_that_leaves_nothing_are_not_solved(monkeypatch):
     solved: list[int] = []
-    honest = exact_module._ExactWorker.solve
+    honest = exact_module._ExactSolver.solve
 
     def spy(self, setting, deadline):
         solved.append(setting.index)
         return honest(self, setting, deadline)
 
-    monkeypatch.setattr(exact_module._ExactWorker, "solve", spy)
+    monkeypatch.setattr(exact_module._ExactSolver, "solve", spy)
     curve = solve(Problem(*_field(2, 200, 4), Ball([5.0, 0.3, 50.0, 4.0, np.inf])), Exact(gap=3), verify=True)
     assert curve.certified.tolist()[2:] == [0, 0, 0]
     assert curve.certified[0] == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localsmooth.collective import Ball, Problem, Rows, smallest_budget_index, smallest_budgets, solve
+from localsmooth.collective import Ball, Problem, Rows, smallest_budgets, solve
 
 
 def test_smallest_budgets_bracket_where_an_output_falls_alone():
@@ -20,14 +20,7 @@ def test_smallest_budgets_bracket_where_an_output_falls_alone():
             assert solve(problem)[0].certified == left
 
 
-def test_the_first_budget_that_breaks_each_output():
-    weights = [[4.0, 1.0], [0.0, 0.0]]
-    problem = Problem(weights, [1.0, 4.0, 0.0, 2.0], [0, 0, 0, 1], Ball([0.0, 0.4, 0.5, 1.0, 9.0]))
-    assert smallest_budget_index(problem).tolist() == [2, 3, 0, 5]
-
-
 def test_several_certificates_must_all_fall():
     weights = [[[1.0]], [[2.0]]]
     problem = Problem(weights, [[1.0, 3.0], [4.0, 0.0]], [0, 0], Ball([0.5, 1.0, 1.5, 2.0], norm=1))
     assert smallest_budgets(problem).round(9).tolist() == [2.0, 3.0]
-    assert smallest_budget_index(problem).tolist() == [3, 4]

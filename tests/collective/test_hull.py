@@ -9,7 +9,9 @@ import pytest
 
 from localsmooth.collective import Ball, Envelope, LinearProgram, Problem, solve
 from localsmooth.collective.kernel.hull import Hull, _above
-from localsmooth.collective.kernel.steps import Steps, step_function, step_functions
+from localsmooth.collective.kernel.steps import Steps, step_functions
+
+from .problems import all_steps
 
 
 def lower_hull(x, y):
@@ -32,14 +34,14 @@ def nearly_a_line(falls):
 
 
 CURVES = {
-    "normal": lambda r, n: step_function(np.abs(r.normal(3, 1.5, n))),
-    "heavy": lambda r, n: step_function(r.pareto(0.7, n)),
-    "wide": lambda r, n: step_function(10 ** r.uniform(-150, 150, n)),
-    "huge": lambda r, n: step_function(10 ** r.uniform(290, 308, n)),
-    "tiny": lambda r, n: step_function(10 ** r.uniform(-320, -300, n)),
-    "ties": lambda r, n: step_function(np.round(r.gamma(2.0, 1.0, n), 2)),
+    "normal": lambda r, n: all_steps(np.abs(r.normal(3, 1.5, n))),
+    "heavy": lambda r, n: all_steps(r.pareto(0.7, n)),
+    "wide": lambda r, n: all_steps(10 ** r.uniform(-150, 150, n)),
+    "huge": lambda r, n: all_steps(10 ** r.uniform(290, 308, n)),
+    "tiny": lambda r, n: all_steps(10 ** r.uniform(-320, -300, n)),
+    "ties": lambda r, n: all_steps(np.round(r.gamma(2.0, 1.0, n), 2)),
     # A steep drop behind a convex curve: its points fall one after the other.
-    "atom": lambda r, n: step_function(np.concatenate([r.exponential(1.0, n // 2), np.full(n // 2, 20.0)])),
+    "atom": lambda r, n: all_steps(np.concatenate([r.exponential(1.0, n // 2), np.full(n // 2, 20.0)])),
     "line": lambda r, n: Steps(np.arange(n) * 1.0, np.arange(n)[::-1] * 3.0),
     # All points lie within a rounding error of a line.
     "nearly a line": lambda r, n: nearly_a_line(r.integers(1, 10**6, n)),
@@ -68,7 +70,7 @@ def test_steps_with_hulls_answer_like_steps_without(number):
     r = np.random.default_rng(number)
     eta, group = np.round(r.gamma(2.0, 1.0, number), 5), r.integers(0, 2, number)
     for place, steps in enumerate(step_functions(eta, group, 2, hulls=number > 10_000)):
-        plain = step_function(eta[group == place])
+        plain = all_steps(eta[group == place])
         assert np.array_equal(plain.thresholds, steps.thresholds)
         assert np.array_equal(plain.counts, steps.counts)
         assert (steps.hull is not None) == (number > 10_000)

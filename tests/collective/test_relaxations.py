@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from localsmooth.collective import Ball, Envelope, Exact, LinearProgram, Naive, Problem, Rows, solve
-from localsmooth.collective.search.bound import RelaxationWorker
+from localsmooth.collective.search.bound import RelaxationSolver
 from localsmooth.collective.search.minorant import EnvelopeLines, ReciprocalLines
 from localsmooth.collective.search.setting import setting_at
 
@@ -83,7 +83,7 @@ def _check_proofs_reach_what_the_solver_found(problem):
     """Shares that sum to one but for a margin must pass for sound, however many inequalities share a group."""
     setting = setting_at(problem, 0)
     for bound, minorant in ((LinearProgram(), ReciprocalLines()), (Envelope(), EnvelopeLines())):
-        found = RelaxationWorker(minorant).relax(setting).value
+        found = RelaxationSolver(minorant).relax(setting).value
         assert solve(problem, bound)[0].lower >= found - 1e-6
 
 

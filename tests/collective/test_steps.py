@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from localsmooth.collective.kernel.steps import step_function
+from .problems import all_steps
 
 
 @pytest.mark.parametrize("number", [1, 7, 400, 30_000])
 @pytest.mark.parametrize("seed", range(3))
 def test_lowest_is_the_minimum(number, seed):
     r = np.random.default_rng(seed)
-    steps = step_function(r.gamma(2.0, 1.0, number))
+    steps = all_steps(r.gamma(2.0, 1.0, number))
     for slope in -(10.0 ** r.uniform(-3, 6, 40)):
         start = int(r.integers(0, len(steps)))
         stop = int(r.integers(start + 1, len(steps) + 1))
@@ -27,7 +27,7 @@ def test_lowest_is_the_minimum(number, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_edges_are_those_of_the_convex_hull(number, seed):
     r = np.random.default_rng(seed)
-    steps = step_function(np.abs(r.normal(3, 1.5, number)))
+    steps = all_steps(np.abs(r.normal(3, 1.5, number)))
     points = np.stack([steps.thresholds, steps.counts], axis=1)
     if len(points) > 2:
         hull = ConvexHull(points)
@@ -44,18 +44,18 @@ def test_edges_are_those_of_the_convex_hull(number, seed):
 
 def test_counts_by_definition():
     eta = np.array([0.0, 1.0, 1.0, 2.5, np.inf])
-    steps = step_function(eta)
+    steps = all_steps(eta)
     for feed in (0.0, 0.5, 1.0, 2.0, 2.5, 99.0):
         assert steps.count(feed) == np.count_nonzero(eta > feed)
         assert steps.at(np.array([feed]))[0] == np.count_nonzero(eta > feed)
-    assert len(step_function(np.zeros(3))) == 1
+    assert len(all_steps(np.zeros(3))) == 1
 
 
 @pytest.mark.parametrize("number", [1, 2, 40, 20_000])
 @pytest.mark.parametrize("seed", range(3))
 def test_bulges_are_where_the_function_is_farthest_above_its_edge(number, seed):
     r = np.random.default_rng(seed)
-    steps = step_function(np.round(np.abs(r.normal(3, 1.5, number)), 3) + 0.001)
+    steps = all_steps(np.round(np.abs(r.normal(3, 1.5, number)), 3) + 0.001)
     for feed in r.uniform(0, float(steps.thresholds[-1]) * 1.1, 30):
         start = int(r.integers(0, len(steps)))
         stop = int(r.integers(start + 1, len(steps) + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localsmooth.collective import Bound, Envelope, Naive, Problem
-from localsmooth.collective.search.bound import Worker
+from localsmooth.collective.search.bound import Solver
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,6 @@ class OutOfTime(Bound):
 
     most: int
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
-        return (Envelope() if problem.targets.size <= self.most else Naive()).worker(problem)
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver."""
+        return (Envelope() if problem.targets.size <= self.most else Naive()).solver(problem)

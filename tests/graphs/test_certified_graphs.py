@@ -25,7 +25,6 @@ from localsmooth.certificates import (
 from localsmooth.collective import AtMostGroups, Exact
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
-    COLLECTIVE_BOUNDS,
     NetworkClassifier,
     attribute_caps,
     budget_grid,
@@ -44,11 +43,12 @@ from localsmooth.layout import Partition
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import ItemTally
+from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn
 
-BOUNDS = {**COLLECTIVE_BOUNDS, "exact": Exact()}
+BOUNDS = {**DEFAULT_BOUNDS, "exact": Exact()}
 CLUSTERS = np.array([0, 0, 1, 1, 2])
 ADDITIONS, DELETIONS = budget_grid([0, 1, 2], [0, 2])
 

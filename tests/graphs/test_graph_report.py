@@ -16,7 +16,6 @@ from PIL import Image
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import (
-    COLLECTIVE_BOUNDS,
     EdgeIndexClassifier,
     GraphSettings,
     cluster_layout,
@@ -29,6 +28,7 @@ from localsmooth.report import render_report, write_report
 from localsmooth.report.palette import rgb
 from localsmooth.results import build_dataset, kind_curve, load, save, validate
 from localsmooth.runs import SamplingPlan
+from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from tests.flat import certify_graph
 
 from ..report.browser import Session, find_browser, open_browser
@@ -65,7 +65,7 @@ def results() -> dict[str, xr.Dataset]:
     local = cluster_layout(metis_clusters(graph, 3), graph.adjacency, addition=(0.1, 0.2), deletion=(0.4, 0.7))
     layouts = {HOSTILE: local, "isotropic": isotropic_node_layout(graph.nodes, addition=0.1, deletion=0.4)}
     nodes = np.flatnonzero(np.arange(graph.nodes) % 5 != 0)
-    settings = GraphSettings(0.05, [0, 1, 2], [0, 1, 3, 6], bounds=COLLECTIVE_BOUNDS)
+    settings = GraphSettings(0.05, [0, 1, 2], [0, 1, 3, 6], bounds=DEFAULT_BOUNDS)
     return {
         name: certify_graph(
             classifier,

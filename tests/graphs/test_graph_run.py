@@ -24,12 +24,11 @@ from localsmooth.config.build_graph import (
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import (
-    COLLECTIVE_BOUNDS,
     GCN,
     AttackLimits,
     GraphSettings,
     NetworkClassifier,
-    TrainingOptions,
+    NodeTrainingOptions,
     attribute_caps,
     budget_grid,
     certify_nodes,
@@ -48,6 +47,7 @@ from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, sav
 from localsmooth.runs import OtherRunError, SamplingPlan
 from localsmooth.tasks.arrays import Settings
 from localsmooth.tasks.record import RunRecordError
+from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from tests.collective.tired import OutOfTime
 from tests.flat import certify_graph, recertify
 from tests.seeding import seeded
@@ -62,7 +62,7 @@ def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
     for _ in range(2):
         with seeded(0):
             network = GCN(digits.width, digits.classes, (16,))
-        options = TrainingOptions(learning_rate=0.02, epochs=40, patience=40)
+        options = NodeTrainingOptions(learning_rate=0.02, epochs=40, patience=40)
         report = train_with_noise(network, digits, split, layout, options)
         assert not network.training
         assert report.losses[-1] < 0.7 * report.losses[0]
@@ -83,8 +83,8 @@ def test_self_labels_leave_known_labels_and_validation_alone(digits):
 
 
 PLAN = SamplingPlan(30, 300, seed=3, chunk_size=100)
-SETTINGS = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds={**COLLECTIVE_BOUNDS, "exact": Exact(time_limit=3.0)})
-QUICK = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=COLLECTIVE_BOUNDS)
+SETTINGS = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds={**DEFAULT_BOUNDS, "exact": Exact(time_limit=3.0)})
+QUICK = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=DEFAULT_BOUNDS)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def parts(digits):
     with seeded(0):
         network = GCN(digits.width, digits.classes, (16,))
     split = split_per_class(digits.labels, per_class=5)
-    train_with_noise(network, digits, split, layout, TrainingOptions(learning_rate=0.02, epochs=60))
+    train_with_noise(network, digits, split, layout, NodeTrainingOptions(learning_rate=0.02, epochs=60))
     return NetworkClassifier(network), digits, layout, split.test
 
 
@@ -136,7 +136,7 @@ def test_the_table_holds_what_the_parts_compute(parts, run):
     additions, deletions = budget_grid([0, 1], [0, 1, 3])
     for name in ("naive", "lp", "envelope"):
         threat = flip_threat(caps, additions=additions, deletions=deletions)
-        by_hand = certify_nodes(base, graph.labels[nodes], threat, COLLECTIVE_BOUNDS[name])
+        by_hand = certify_nodes(base, graph.labels[nodes], threat, DEFAULT_BOUNDS[name])
         table = result["joint_certified"].isel(item=0).sel(bound=name)
         assert table.sel(target="ratio").values.ravel().tolist() == by_hand.robust.tolist()
         assert table.sel(target="accuracy").values.ravel().tolist() == by_hand.correct.tolist()

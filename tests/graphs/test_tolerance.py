@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localsmooth.baselines import SparseSmooth, certified_flips
+from localsmooth.baselines import SparseSmooth, flip_frontier, tolerated_flips, worst_spending
 from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import AttackLimits, GraphSettings, attribute_caps, cluster_layout, isotropic_node_layout
-from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
-from localsmooth.noise import FlipCaps, SparseFlips
+from localsmooth.noise import FlipCaps, SparseFlips, drawable_probabilities
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn
@@ -51,7 +50,9 @@ def test_the_table_is_that_of_the_image_baseline_and_no_weaker_than_exact_votes(
     layout = isotropic_node_layout(40, addition=0.02, deletion=0.6)
     caps, budgets = FlipCaps(np.array([500]), np.array([300])), np.arange(6)
     found = tolerated_flips(SparseSmooth(), lower, layout, caps, budgets, budgets)
-    assert np.array_equal(found.sum(axis=-1), certified_flips(lower, 0.02, 0.6, range(6), range(6)))
+    drawn = drawable_probabilities(np.array([0.02, 0.6]))
+    frontier = flip_frontier(*drawn.tolist(), float(lower.max()), 5, 5)
+    assert np.array_equal(found, lower > frontier.smallest[..., None])
     weights, eta = ExactVotes().certificates(SparseFlips(), layout.levels, lower, np.zeros(40, np.int64))
     weights, eta = weights.reshape(-1, 2), eta.reshape(-1, 40)
     for a in budgets:

@@ -24,7 +24,6 @@ from localsmooth.bounds import (
     VoteConfidenceSequence,
     WeightedBonferroni,
     clopper_pearson_lower,
-    clopper_pearson_upper,
     sequential_lower_bounds,
 )
 from localsmooth.certificates import GaussianScores, GaussianVotes, RenyiVotes
@@ -154,7 +153,7 @@ class RepeatedClopperPearson(VoteConfidenceSequence):
         return clopper_pearson_lower(votes, n, level)
 
     def upper(self, votes, n, level):
-        return clopper_pearson_upper(votes, n, level)
+        return 1 - clopper_pearson_lower(n - votes, n, level)
 
 
 @dataclass(frozen=True)

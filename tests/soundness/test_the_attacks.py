@@ -18,7 +18,6 @@ from tests.chance import assert_binomial
 from threats import COLLECTIVE_THREATS, ITEM_THREATS, cases_for
 from worlds import WORLDS
 
-from localsmooth import graphs
 from localsmooth.collective import Bound, Envelope, Threat
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import sample_edges, sample_nodes
@@ -41,7 +40,7 @@ def test_everything_that_is_registered_is_attacked() -> None:
     covered = {kind for world in worlds for case in cases_for(world) for kind in case.covers}
     assert set(THREATS.values()) == COLLECTIVE_THREATS <= covered
     assert set(concrete(arrays, ItemThreat).values()) == ITEM_THREATS <= covered
-    named = {type(bound) for bound in (*registry.COLLECTIVE_BOUNDS.values(), *graphs.COLLECTIVE_BOUNDS.values())}
+    named = {type(bound) for bound in registry.COLLECTIVE_BOUNDS.values()}
     assert named <= {type(bound) for bound in BOUNDS.values()}
 
 

@@ -65,13 +65,25 @@ class CentreSmoothing(ItemMethod):
         return CentreOptions(self.delta, self.candidates, self.share)
 
     def adjust(self, settings: Settings) -> Settings:
-        """Refuse other threats than the l2 ball; base certificates and rules for many outputs play no role."""
+        """Refuse other threats than the l2 ball; base certificates and rules for many outputs play no role.
+
+        Raises
+        ------
+        InvalidInputError
+            For any other threat.
+        """
         if not isinstance(settings.threat, NormBall):
             raise InvalidInputError("threat", f"{self.name} holds for l2 balls", "Leave the threat out")
         return replace(settings, certificates=(GaussianVotes(),), simultaneous=Bonferroni())
 
     def require(self, layout: Layout, noise: Noise) -> None:
-        """Refuse anything but isotropic Gaussian noise that all outputs share."""
+        """Refuse anything but isotropic Gaussian noise that all outputs share.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming the noise or the layout.
+        """
         require_isotropic(self.name, layout, noise, Gaussian)
         if layout.outputs.count != 1:
             raise InvalidInputError(
@@ -119,7 +131,13 @@ class CentreSmoothing(ItemMethod):
         return draw_label_maps(subject, plan, store, centre=self.options, options=options, progress=progress)
 
     def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
-        """Certify one item; see `ItemMethod.certify`."""
+        """Certify one item; see `ItemMethod.certify`.
+
+        Raises
+        ------
+        InvalidInputError
+            If the run was not drawn for this method, or with other candidates.
+        """
         if BALL not in item.further or HISTOGRAM not in item.further:
             raise InvalidInputError(
                 "method", f"the run was not drawn for {self.name}: it has no label maps", "Certify with this method"

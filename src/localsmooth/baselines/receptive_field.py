@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.baselines.fields import SeenAtoms, atoms_of, window_fields
 from localsmooth.baselines.isotropic import item_result, require_isotropic, require_one_ball
 from localsmooth.baselines.shared_budget import Attack, BudgetSets, most_attacked
-from localsmooth.baselines.sparse_smooth import flip_probabilities, frontier_under, needed_by_size
+from localsmooth.baselines.sparse_smooth import frontier_in_ball, needed_by_size
 from localsmooth.certificates import ABSTAIN, certified_radius
 from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Layout
+from localsmooth.layout import Layout, SeenAtoms, atoms_of, window_fields
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.noise.binary import BinaryNoise
 from localsmooth.results import CertifiedCurve, ItemResult
@@ -74,7 +73,13 @@ class ReceptiveFields(ItemMethod):
         return ("naive", "lp")
 
     def atoms(self, layout: Layout) -> SeenAtoms:
-        """Fields of view for the items of a layout."""
+        """Fields of view for the items of a layout.
+
+        Raises
+        ------
+        InvalidInputError
+            If the mask has not one row for each output, or the fields do not fit the layout.
+        """
         if self.receptive_field is None:
             assert self.fields is not None
             fields = self.fields
@@ -117,8 +122,7 @@ class ReceptiveFields(ItemMethod):
     ) -> tuple[BudgetSets, Float[np.ndarray, "outputs"]]:
         """Corners of the exact sets, and the first number of flips that is not shown to be tolerated."""
         kinds = len(noise.kinds)
-        addition, deletion = flip_probabilities(noise, layout)
-        frontier = frontier_under(addition, deletion, float(lower.max()), constraints, kinds, self.horizon)
+        frontier = frontier_in_ball(noise, layout, lower, constraints, self.horizon)
         radius = (lower[:, None] > needed_by_size(frontier, constraints)[None]).sum(axis=1).astype(np.float64)
         known: dict[float, Float[np.ndarray, "corners kinds"]] = {}
         owner: list[np.ndarray] = []

@@ -11,7 +11,6 @@ and so a + d + 1 regions describe the worst classifier whatever the number of in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.certificates.likelihood_ratio import LikelihoodRatioLaw, no_flip_law, product_law
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["FlipFrontier", "certified_flips", "flip_frontier", "region_law"]
+__all__ = ["FlipFrontier", "flip_frontier", "region_law"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -72,11 +71,38 @@ class FlipFrontier:
     Parameters
     ----------
     smallest
-        Entry [a, d]: outputs with q above this tolerate a additions and d deletions, and everything smaller. Rises
-        along both axes. What lies beyond the array is not tolerated, or cannot be done.
+        Entry [a, d]: outputs with q above this tolerate a additions and d deletions, and everything smaller. At least
+        1/2, rises along both axes. What lies beyond the array is not tolerated, or cannot be done.
     """
 
     smallest: Float[np.ndarray, "additions deletions"]
+
+    def by_size(self) -> Float[np.ndarray, "sizes"]:
+        """Return what q must exceed for every mix of at most s flips that the array holds, for each s from 0."""
+        size = np.add.outer(*(np.arange(length) for length in self.smallest.shape))
+        worst = np.zeros(int(size[-1, -1]) + 1)
+        np.maximum.at(worst, size.ravel(), self.smallest.ravel())
+        return np.maximum.accumulate(worst)
+
+    def tolerated(
+        self,
+        lower: Float[np.ndarray, "outputs"],
+        additions: Int[np.ndarray, "additions"],
+        deletions: Int[np.ndarray, "deletions"],
+    ) -> Bool[np.ndarray, "additions deletions outputs"]:
+        """Whether each output tolerates every mix within pairs of budgets.
+
+        Beyond the array the last row or column counts: either there are no more bits to flip, or nothing is tolerated.
+
+        Parameters
+        ----------
+        lower
+            Lower bound q on each output's vote; NaN tolerates nothing.
+        additions, deletions
+            Budgets, in flips.
+        """
+        at = [np.minimum(b, size - 1) for b, size in zip((additions, deletions), self.smallest.shape, strict=True)]
+        return np.asarray(lower > self.smallest[np.ix_(*at)][..., None])
 
     def corners(self, q: float) -> Int[np.ndarray, "corners 2"]:
         """Smallest numbers of flips (a, d) that are not tolerated: an output falls only at one of them or above."""
@@ -115,8 +141,8 @@ def flip_frontier(
     for a in range(shape[0]):
         for d in range(stop):
             value = region_law(addition, deletion, a, d).smallest_robust_probability()
-            # More flips tell more; rounding may not say otherwise.
-            before = max(smallest[a - 1, d] if a else 0.0, smallest[a, d - 1] if d else 0.0)
+            # A majority is needed even where nothing is flipped. More flips tell more; rounding may not say otherwise.
+            before = max(smallest[a - 1, d] if a else 0.5, smallest[a, d - 1] if d else 0.5)
             smallest[a, d] = max(value, before)
             if smallest[a, d] >= highest:
                 stop = d
@@ -124,31 +150,3 @@ def flip_frontier(
         if stop == 0:
             break
     return FlipFrontier(smallest)
-
-
-def certified_flips(
-    lower_probability: Float[np.ndarray, "outputs"],
-    addition: float,
-    deletion: float,
-    additions: Sequence[int],
-    deletions: Sequence[int],
-    targets: Bool[np.ndarray, "outputs"] | None = None,
-) -> Int[np.ndarray, "additions deletions"]:
-    """Count the outputs that tolerate a additions together with d deletions, for a grid of both (SparseSmooth).
-
-    Parameters
-    ----------
-    lower_probability
-        Lower bounds q that hold together.
-    addition, deletion
-        θ⁺ and θ⁻.
-    additions, deletions
-        Numbers of flips of each kind.
-    targets
-        Outputs that count; all by default.
-    """
-    q = lower_probability if targets is None else lower_probability[targets]
-    most = max(additions), max(deletions)
-    frontier = flip_frontier(addition, deletion, float(q.max(initial=0.0)), *most, horizon=max(most))
-    thresholds = frontier.smallest[np.ix_(np.asarray(additions), np.asarray(deletions))]
-    return (q[:, None, None] > thresholds).sum(axis=0).astype(np.int64)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_one_ball
 from localsmooth.baselines.regions import FlipFrontier, flip_frontier
@@ -14,16 +15,16 @@ from localsmooth.certificates import ABSTAIN
 from localsmooth.collective.kernel.threat import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
-from localsmooth.noise import Bernoulli, Noise, SparseFlips
+from localsmooth.noise import Bernoulli, FlipCaps, Noise, SparseFlips
 from localsmooth.noise.binary import BinaryNoise
 from localsmooth.results import ItemResult
 from localsmooth.tasks.arrays.item import SampledItem, target_masks
 from localsmooth.tasks.arrays.settings import ItemMethod, Settings
 
-__all__ = ["SparseSmooth", "flip_probabilities", "frontier_under", "needed_by_size"]
+__all__ = ["SparseSmooth", "frontier_in_ball", "needed_by_size", "tolerated_flips", "worst_spending"]
 
 
-def flip_probabilities(noise: Noise, layout: Layout) -> tuple[float, float]:
+def _flip_probabilities(noise: Noise, layout: Layout) -> tuple[float, float]:
     """θ⁺ and θ⁻ as they were drawn, of isotropic noise on bits.
 
     Raises
@@ -37,24 +38,100 @@ def flip_probabilities(noise: Noise, layout: Layout) -> tuple[float, float]:
     return float(law[0]), float(1 - law[-1]) if len(noise.kinds) == 2 else float(law[0])
 
 
-def frontier_under(
-    addition: float, deletion: float, highest: float, constraints: Constraints, kinds: int, horizon: int
-) -> FlipFrontier:
-    """Explore the flips that a threat allows; where kinds are not told apart, they count as additions.
+def needed_by_size(frontier: FlipFrontier, constraints: Constraints) -> Float[np.ndarray, "sizes"]:
+    """What an output's lower bound must exceed for it to tolerate every mix of at most s flips, for each s from 0.
+
+    The sizes end with the largest budget, or with the number of bits that the threat leaves to be flipped: of larger
+    sizes the frontier holds some mixes only. How many of them an output exceeds is the first size that it is not shown
+    to tolerate, its radius.
 
     Parameters
     ----------
-    addition, deletion, highest, horizon
-        As in `flip_frontier`.
-    constraints
-        The threat.
-    kinds
-        Number of kinds of flips that its columns tell apart.
+    frontier, constraints
+        From `frontier_in_ball`, and what went into it.
     """
-    largest = float(constraints.budgets.max())
-    caps = constraints.caps.reshape(kinds, -1).sum(axis=1)
-    most = [math.floor(min(cap, largest)) for cap in caps.tolist()]
-    return flip_frontier(addition, deletion, highest, most[0], most[1] if kinds == 2 else 0, horizon)
+    return frontier.by_size()[: math.floor(min(float(constraints.budgets.max()), float(constraints.caps.sum()))) + 1]
+
+
+def _frontier_under(
+    noise: Noise,
+    layout: Layout,
+    lower: Float[np.ndarray, "outputs"],
+    most: Sequence[float],
+    horizon: int,
+) -> FlipFrontier:
+    """Explore the flips that matter to outputs with these lower bounds.
+
+    Parameters
+    ----------
+    noise, layout
+        Isotropic noise on bits.
+    lower
+        Lower bounds on the candidates' probabilities, which hold together.
+    most
+        Largest number of flips of each kind that the noise tells apart. Where it tells none apart, flips count as
+        additions.
+    horizon
+        Largest number of flips per kind that is looked at; no more are certified.
+
+    Raises
+    ------
+    InvalidInputError
+        If the noise does not flip bits.
+    """
+    additions, deletions = (*map(math.floor, most), 0)[:2]
+    highest = float(lower.max(initial=0.0))
+    return flip_frontier(*_flip_probabilities(noise, layout), highest, additions, deletions, horizon)
+
+
+def frontier_in_ball(
+    noise: Noise, layout: Layout, lower: Float[np.ndarray, "outputs"], constraints: Constraints, horizon: int
+) -> FlipFrontier:
+    """Explore the flips that one budget for all kinds allows; see `_frontier_under`."""
+    most = np.minimum(constraints.caps.reshape(len(noise.kinds), -1).sum(axis=1), constraints.budgets.max())
+    return _frontier_under(noise, layout, lower, most.tolist(), horizon)
+
+
+def tolerated_flips(
+    baseline: SparseSmooth,
+    lower: Float[np.ndarray, "nodes"],
+    layout: Layout,
+    caps: FlipCaps,
+    additions: Int[np.ndarray, "additions"],
+    deletions: Int[np.ndarray, "deletions"],
+) -> Bool[np.ndarray, "additions deletions nodes"]:
+    """Whether each node keeps its prediction against every mix within a pair of budgets.
+
+    The worst mix is the same for all nodes, so that counting them is the collective optimum as well (Bojchevski et
+    al. 2020).
+
+    Parameters
+    ----------
+    baseline
+        How far to look.
+    lower
+        Lower bounds on the candidates' probabilities, which hold together.
+    layout
+        With the same levels everywhere.
+    caps
+        Zeros and ones of each input group: no more can be flipped.
+    additions, deletions
+        Budgets ε⁺ and ε⁻.
+
+    Raises
+    ------
+    InvalidInputError
+        If the levels differ.
+    """
+    require_isotropic(baseline.name, layout, SparseFlips(), SparseFlips)
+    most = [float(min(b.max(), cap.sum())) for b, cap in ((additions, caps.additions), (deletions, caps.deletions))]
+    return _frontier_under(SparseFlips(), layout, lower, most, baseline.horizon).tolerated(lower, additions, deletions)
+
+
+def worst_spending(cap: Int[np.ndarray, "input_groups"], budget: int) -> Float[np.ndarray, "input_groups"]:
+    """Spend a budget wherever there is room: under one noise level all places are alike."""
+    before = np.cumsum(cap) - cap
+    return np.clip(budget - before, 0, cap).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -93,12 +170,10 @@ class SparseSmooth(ItemMethod):
 
     def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
-        kinds = len(noise.kinds)
         threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
-        constraints = require_one_ball(self.name, threat, kinds * item.layout.inputs.count)
+        constraints = require_one_ball(self.name, threat, len(noise.kinds) * item.layout.inputs.count)
         lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
-        addition, deletion = flip_probabilities(noise, item.layout)
-        frontier = frontier_under(addition, deletion, float(lower.max()), constraints, kinds, self.horizon)
+        frontier = frontier_in_ball(noise, item.layout, lower, constraints, self.horizon)
         needed = needed_by_size(frontier, constraints)
         radius = (lower[:, None] > needed[None]).sum(axis=1).astype(np.float64)
         prediction = np.where(radius > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
@@ -123,28 +198,3 @@ class SparseSmooth(ItemMethod):
             "the outputs that tolerate every mix of flips within the budget. η and radius are the first number of "
             "flips that is not shown to be tolerated; more than the largest budget are not looked at.",
         )
-
-
-def needed_by_size(frontier: FlipFrontier, constraints: Constraints) -> Float[np.ndarray, "sizes"]:
-    """What an output's lower bound must exceed for it to tolerate every mix of at most s flips, for each s from 0.
-
-    The sizes end with the largest budget, or with the number of bits that the threat leaves to be flipped: of larger
-    sizes the frontier holds some mixes only. How many of them an output exceeds is the first size that it is not shown
-    to tolerate, its radius.
-
-    Parameters
-    ----------
-    frontier, constraints
-        From `frontier_under`, and what went into it.
-    """
-    most = math.floor(min(float(constraints.budgets.max()), float(constraints.caps.sum())))
-    # A majority is needed even where nothing is flipped.
-    return np.maximum(worst_of_size(frontier.smallest)[: most + 1], 0.5)
-
-
-def worst_of_size(smallest: Float[np.ndarray, "additions deletions"]) -> Float[np.ndarray, "sizes"]:
-    """Return the largest threshold over the mixes of at most s flips that the array holds, for each s from 0."""
-    size = np.add.outer(np.arange(smallest.shape[0]), np.arange(smallest.shape[1]))
-    worst = np.zeros(int(size[-1, -1]) + 1)
-    np.maximum.at(worst, size.ravel(), smallest.ravel())
-    return np.maximum.accumulate(worst)

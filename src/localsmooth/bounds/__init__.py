@@ -28,7 +28,7 @@ from localsmooth.bounds.simultaneous import (
     WeightedBonferroni,
     require_level_strategy,
 )
-from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower, clopper_pearson_upper
+from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower
 from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, complete
 
 # One line per bound on scores that a configuration can name.
@@ -62,7 +62,6 @@ __all__ = [
     "VoteConfidenceSequence",
     "WeightedBonferroni",
     "clopper_pearson_lower",
-    "clopper_pearson_upper",
     "complete",
     "even_thresholds",
     "pick_k",

@@ -39,6 +39,11 @@ class Betting:
     ----------
     stakes
         Number of stakes in the mixture, at least 2.
+
+    Raises
+    ------
+    InvalidInputError
+        For fewer than 2 stakes.
     """
 
     stakes: int = 16

@@ -22,7 +22,6 @@ __all__ = [
     "ScoreBounds",
     "ScoreHistogram",
     "ScoreMoments",
-    "ScoreTally",
     "even_thresholds",
 ]
 
@@ -50,39 +49,6 @@ class ScoreBounds:
     mean_lower: Float[np.ndarray, " outputs"]
     deviation_upper: Float[np.ndarray, " outputs"]
     reference: Float[np.ndarray, " outputs"]
-
-
-class ScoreTally(Protocol):
-    """What a bound may ask of tallied scores."""
-
-    @property
-    def count(self) -> int:
-        """Number of samples."""
-        ...
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs."""
-        ...
-
-    @property
-    def resolution(self) -> float:
-        """Squared distance that the grid can tell from 0; no bound on ζ is smaller."""
-        ...
-
-    def snap(self, reference: Reference) -> Float[np.ndarray, " outputs"]:
-        """Move a reference score onto the grid."""
-        ...
-
-    def scores(self) -> tuple[Float[np.ndarray, " outputs"], Float[np.ndarray, " outputs"]]:
-        """Mean and unbiased variance of the scores."""
-        ...
-
-    def deviations(
-        self, reference: Float[np.ndarray, " outputs"]
-    ) -> tuple[Float[np.ndarray, " outputs"], Float[np.ndarray, " outputs"]]:
-        """Mean and unbiased variance of (score − reference)²."""
-        ...
 
 
 @runtime_checkable
@@ -116,6 +82,11 @@ class ScoreMoments:
         ``sums[p - 1]`` is the sum over the samples of k^p, where k = ⌊score · scale⌋.
     scale
         Number of grid steps in [0, 1].
+
+    Raises
+    ------
+    InvalidInputError
+        If there are too few or too many samples, or no scores in [0, 1] have such sums.
     """
 
     count: int
@@ -220,6 +191,11 @@ class ScoreHistogram:
         The grid: increasing, from 0 to at most 1. A score is rounded down to the next threshold. Fixed beforehand.
     counts
         Number of samples per output and threshold; every output has the same number of samples.
+
+    Raises
+    ------
+    InvalidInputError
+        If thresholds do not ascend from 0 within [0, 1], or counts are negative or of different numbers of samples.
     """
 
     thresholds: Float[np.ndarray, " bins"]

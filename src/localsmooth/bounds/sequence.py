@@ -35,6 +35,11 @@ class VoteConfidenceSequence:
     a, b
         Parameters of the mixing Beta distribution, fixed beforehand. The default favours outputs that are nearly
         unanimous; the bounds are valid for any output.
+
+    Raises
+    ------
+    InvalidInputError
+        If a parameter of the mixture is not positive and finite.
     """
 
     a: float = 1.0

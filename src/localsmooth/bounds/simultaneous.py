@@ -163,6 +163,11 @@ class KFamilywise:
     k
         Number of failures that has probability at most α. To be fixed before the votes are seen
         (:func:`localsmooth.bounds.pick_k` helps).
+
+    Raises
+    ------
+    InvalidInputError
+        If k is no whole number of at least 1.
     """
 
     k: int
@@ -179,7 +184,13 @@ class KFamilywise:
         return self.k - 1
 
     def levels(self, n_outputs: int, alpha: float) -> float:
-        """Return k·α / n_outputs, rounded down."""
+        """Return k·α / n_outputs, rounded down.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are fewer outputs than k.
+        """
         _check_alpha(alpha)
         _check_outputs(n_outputs)
         if self.k > n_outputs:
@@ -209,6 +220,11 @@ class WeightedBonferroni:
         Non-negative weight per output, in the outputs' order. They may come from the candidate stage, whose samples
         are independent of the votes that are bounded, and never from those votes. An output of weight 0 gives up: its
         bound is 0.
+
+    Raises
+    ------
+    InvalidInputError
+        If weights are negative, infinite, NaN or all 0.
     """
 
     weights: Float[np.ndarray, " outputs"]
@@ -228,7 +244,13 @@ class WeightedBonferroni:
         return 0
 
     def levels(self, n_outputs: int, alpha: float) -> Float[np.ndarray, " outputs"]:
-        """Return each output's share of α, rounded down so that the shares sum to no more than α."""
+        """Return each output's share of α, rounded down so that the shares sum to no more than α.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is not one weight per output.
+        """
         _check_alpha(alpha)
         _check_outputs(n_outputs)
         if self.weights.size != n_outputs:
@@ -264,6 +286,11 @@ class FixedThresholdHolm:
     ----------
     tau
         The threshold, in (1/2, 1). Every accepted output gets the radius that belongs to τ.
+
+    Raises
+    ------
+    InvalidInputError
+        If the threshold is not between 1/2 and 1.
     """
 
     tau: float

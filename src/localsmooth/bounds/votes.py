@@ -15,7 +15,7 @@ from localsmooth.bounds.binomial import binomial_tail
 from localsmooth.bounds.cases import distinct_cases
 from localsmooth.errors import InvalidInputError, LocalsmoothError
 
-__all__ = ["NumericalError", "clopper_pearson_lower", "clopper_pearson_upper"]
+__all__ = ["NumericalError", "clopper_pearson_lower"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _LARGEST_COUNT = 2**53
@@ -69,40 +69,6 @@ def clopper_pearson_lower(
         *((c[first] if c.size == counts.size else c.repeat(first.size)).astype(np.float64) for c in columns)
     )
     return look_up(bounds, case).reshape(counts.shape)
-
-
-def clopper_pearson_upper(
-    votes: int | np.integer | Integer[np.ndarray, "*shape"], n: Count, level: Level
-) -> Float[np.ndarray, "*shape"]:
-    """Upper confidence bound on a success probability, one-sided.
-
-    The mirror image of :func:`clopper_pearson_lower`: exactly 1 for nothing but successes, ``1 - level ** (1 / n)``
-    for no success.
-
-    Parameters
-    ----------
-    votes, n, level
-        As in :func:`clopper_pearson_lower`.
-
-    Returns
-    -------
-    Float[np.ndarray, "*shape"]
-        The bounds, rounded up.
-
-    Raises
-    ------
-    InvalidInputError, NumericalError
-        As in :func:`clopper_pearson_lower`.
-    """
-    counts = np.asarray(votes)
-    _check(counts, n, level)
-    failures = np.asarray(np.asarray(n) - counts.astype(np.int64))
-    lower = clopper_pearson_lower(failures, n, level)
-    upper = np.nextafter(1.0 - lower, 2.0)
-    # 1 − lower loses digits where the bound is small; the bound at 0 successes has a form that does not.
-    none = -np.expm1(np.log(level) / np.asarray(n, dtype=np.float64)) * (1 + 8 * _EPSILON)
-    upper = np.where(counts == 0, none, upper)
-    return np.asarray(np.where(failures == 0, 1.0, np.minimum(upper, 1.0)))
 
 
 def _check(votes: np.ndarray, n: Count, level: Level) -> None:

@@ -40,6 +40,11 @@ class CandidateVotes:
         How many of its samples predicted the candidate that they chose.
     n
         Number of its samples (N₁).
+
+    Raises
+    ------
+    InvalidInputError
+        If a count is negative, or larger than the number of samples.
     """
 
     votes: Integer[np.ndarray, " outputs"]

@@ -3,18 +3,16 @@
 from collections.abc import Mapping
 
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
-from localsmooth.certificates.bernoulli_scores import BernoulliScores
 from localsmooth.certificates.best_of import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
 from localsmooth.certificates.exact_votes import ExactVotes
-from localsmooth.certificates.gaussian_scores import GaussianScores
 from localsmooth.certificates.gaussian_votes import GaussianVotes
 from localsmooth.certificates.likelihood_ratio import largest_robust_count, smallest_robust_probability
 from localsmooth.certificates.one_basis import one_basis
 from localsmooth.certificates.radius import certified_radius
 from localsmooth.certificates.renyi_votes import RenyiVotes
-from localsmooth.certificates.sparse_scores import SparseScores
 from localsmooth.certificates.uniform_votes import UniformVotes
+from localsmooth.certificates.variance import BernoulliScores, GaussianScores, SparseScores
 
 __all__ = [
     "ABSTAIN",

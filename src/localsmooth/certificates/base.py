@@ -49,6 +49,11 @@ class BaseCertificates:
         Number of outputs to subtract from every certified count (0 unless the multiple-testing rule asks for it).
     relies_on
         `Basis` of each output's certificates; None where whoever made them knows.
+
+    Raises
+    ------
+    InvalidInputError
+        If a weight or a threshold is negative, infinite or NaN.
     """
 
     weights: Float[np.ndarray, "*certificates output_groups columns"]

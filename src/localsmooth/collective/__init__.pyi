@@ -1,6 +1,6 @@
 """What users of the room need, for type checkers and for the lazy loader: each is imported on first use."""
 
-from .explain import smallest_budget_index, smallest_budgets
+from .explain import smallest_budgets
 from .kernel.answer import Answer, Curve, Status
 from .kernel.problem import Problem
 from .kernel.proof import Proof
@@ -47,7 +47,6 @@ __all__ = [
     "as_bounds",
     "problem_from",
     "read_problems",
-    "smallest_budget_index",
     "smallest_budgets",
     "solve",
     "verify",

@@ -17,7 +17,7 @@ from localsmooth.collective.kernel.problem import Problem
 from localsmooth.collective.kernel.proof import Leaf, Proof
 from localsmooth.collective.kernel.verify import CertificateError
 from localsmooth.collective.kernel.verify import verify as check
-from localsmooth.collective.search.bound import Outcome, Worker
+from localsmooth.collective.search.bound import Outcome, Solver
 from localsmooth.collective.search.candidates import estimates, fit, simple_attacks
 from localsmooth.collective.search.envelope import Envelope
 from localsmooth.collective.search.names import AnyBound, as_bound
@@ -59,7 +59,7 @@ def solve(problem: Problem, bound: AnyBound | None = None, verify: bool = False,
     deadline = None if bound.time_limit is None else time.perf_counter() + float(bound.time_limit)
     # What leaves the floating-point range bounds nothing: infinities and NaN are turned against the certificate.
     with np.errstate(over="ignore", invalid="ignore"):
-        drafts = _drafts(problem, bound.worker(problem), deadline, progress)
+        drafts = _drafts(problem, bound.solver(problem), deadline, progress)
         _share(drafts, budgets)
         answers = [_finish(problem, index, draft) for index, draft in enumerate(drafts)]
         if verify:
@@ -85,7 +85,7 @@ class _Draft:
         return max(0, math.ceil(self.lower))
 
 
-def _drafts(problem: Problem, worker: Worker, deadline: float | None, progress: Tell | None) -> list[_Draft]:
+def _drafts(problem: Problem, solver: Solver, deadline: float | None, progress: Tell | None) -> list[_Draft]:
     """Solve every budget, the most generous first: its lines hold for the smaller ones."""
     budgets = problem.constraints.budgets
     order = sorted(range(len(budgets)), key=lambda index: tuple(np.sort(budgets[index])[::-1]), reverse=True)
@@ -114,8 +114,8 @@ def _drafts(problem: Problem, worker: Worker, deadline: float | None, progress: 
         # Each budget gets an equal share of the time that is left.
         slot = None if deadline is None else start + max(0.0, deadline - start) / max(1, remaining)
         if reporter is not None:
-            worker.tell = partial(reporter.report, len(found) + 1)
-        outcome = worker.solve(settings[index], slot)
+            solver.tell = partial(reporter.report, len(found) + 1)
+        outcome = solver.solve(settings[index], slot)
         attacks = [*outcome.attacks, *_promising(settings[index], simple_attacks(settings[index]))]
         found[index] = _draft(settings[index], outcome, attacks, start)
     return [found[index] for index in range(len(budgets))]

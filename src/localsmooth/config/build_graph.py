@@ -29,7 +29,6 @@ from localsmooth.config.graph import (
 from localsmooth.disk import write_atomically
 from localsmooth.graphs import (
     APPNP,
-    COLLECTIVE_BOUNDS,
     GCN,
     AttackLimits,
     AttributedGraph,
@@ -39,7 +38,7 @@ from localsmooth.graphs import (
     NetworkClassifier,
     NodeClassifier,
     NodeSplit,
-    TrainingOptions,
+    NodeTrainingOptions,
     cluster_layout,
     digit_graph,
     largest_component,
@@ -54,6 +53,7 @@ from localsmooth.graphs import (
 from localsmooth.layout import Layout
 from localsmooth.runs import SamplingPlan
 from localsmooth.seeds import torch_seeded
+from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 
 __all__ = [
     "GraphData",
@@ -138,7 +138,7 @@ def _network(section: AppnpSection | GcnSection, graph: AttributedGraph) -> Grap
 
 
 def _train(network: GraphNetwork, section: AppnpSection | GcnSection, data: GraphData) -> None:
-    options = TrainingOptions(
+    options = NodeTrainingOptions(
         section.learning_rate, section.weight_decay, section.epochs, section.patience, seed=section.seed
     )
     train_with_noise(network, data.graph, data.split, data.layout, options)

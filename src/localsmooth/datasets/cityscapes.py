@@ -86,7 +86,13 @@ class Cityscapes(SegmentationFolder):
         return read_pixels(self._root / "leftImg8bit" / self._split.value / f"{name}{_IMAGE}", 255.0)
 
     def read_labels(self, name: str) -> Int[np.ndarray, "height width"]:
-        """Its labels in full size."""
+        """Its labels in full size.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file holds numbers that are no ids of Cityscapes.
+        """
         path = self._root / "gtFine" / self._split.value / f"{name}{_LABELS}"
         numbers = read_classes(path)
         # The licence plates' number, −1, is stored as 255.

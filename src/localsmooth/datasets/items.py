@@ -65,6 +65,11 @@ class ItemSet:
         Name of each class, in the order of the class numbers; None if unknown.
     ignore_label
         Label of outputs that count neither for nor against the model.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no item, one is listed twice, two share a name, some have no label, or axes and channels differ.
     """
 
     items: Sequence[Item]

@@ -35,7 +35,7 @@ class WorkerError(LocalsmoothError):
 
     @classmethod
     def of(cls, trouble: Trouble) -> WorkerError:
-        """A worker runs and cannot load the model: the next one could not either."""
+        """Make one from the trouble of a worker that runs and cannot load the model: the next one could not either."""
         return cls(f"a worker cannot load the model: {trouble.kind}: {trouble.message}\n{trouble.details}")
 
 

@@ -39,7 +39,13 @@ class Part:
 
     @classmethod
     def parse(cls, text: str) -> Part:
-        """Read ``number/count``, such as ``1/2``."""
+        """Read ``number/count``, such as ``1/2``.
+
+        Raises
+        ------
+        InvalidInputError
+            If the text does not read so, or names no part.
+        """
         number, _, count = text.partition("/")
         if not (number.isdecimal() and count.isdecimal()):
             raise InvalidInputError("part", f'"{text}" cannot be read', "Write 1/2 for the first of two parts")

@@ -60,7 +60,13 @@ class ProcessExecutor(FleetExecutor):
 
     @contextmanager
     def hire(self, worker: ChunkWorker, gpus: float, threads: int) -> Generator[tuple[Crew, int]]:
-        """Prepare the processes."""
+        """Prepare the processes.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are too few GPUs for the workers, or the model is on one that they do not see.
+        """
         _require_importable_main()
         device = worker.subject.device
         if gpus and device.type == "cuda" and device.index:

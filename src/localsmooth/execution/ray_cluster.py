@@ -73,7 +73,13 @@ class RayExecutor(FleetExecutor):
 
     @contextmanager
     def hire(self, worker: ChunkWorker, gpus: float, threads: int) -> Generator[tuple[Crew, int]]:
-        """Connect, and prepare the actors."""
+        """Connect, and prepare the actors.
+
+        Raises
+        ------
+        InvalidInputError
+            If no node of the cluster offers what a worker needs.
+        """
         ray = import_ray()
         payload = pickled(worker, ray.cloudpickle.dumps)
         with _connected(ray, self.address, self.workers):

@@ -119,6 +119,11 @@ def sample_subject(
         How many samples; the seed is the subject's.
     store, options, executor, progress, part
         As in `sample`. What is counted is the subject's, too.
+
+    Raises
+    ------
+    InvalidInputError, StoreError, PoisonedChunksError, OtherPartsMissingError
+        As in `sample`.
     """
     options = SamplingOptions() if options is None else options
     store = MemoryStore() if store is None else store

@@ -1,13 +1,12 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
-from localsmooth.graphs.certify import COLLECTIVE_BOUNDS, NodeCurve, certify_nodes, node_certificates
+from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
 from localsmooth.graphs.counters import node_counters, score_histogram
 from localsmooth.graphs.digits import digit_graph
-from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.edges import EdgeSubject, cluster_pair_layout, edge_bits, isotropic_pair_layout, sample_edges
-from localsmooth.graphs.fast import NetworkClassifier, receptive_nodes
+from localsmooth.graphs.fast import NetworkClassifier
 from localsmooth.graphs.graph import (
     UNLABELED,
     AttributedGraph,
@@ -18,19 +17,19 @@ from localsmooth.graphs.graph import (
 )
 from localsmooth.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
+from localsmooth.graphs.node_certificates import NodeCurve, certify_nodes, node_certificates
 from localsmooth.graphs.npz import load_npz, save_npz
-from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, strictly_local
+from localsmooth.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
 from localsmooth.graphs.sampler import AttributeSubject, GraphSubject, NodeGroup, sample_nodes
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.split import NodeSplit, split_per_class
 from localsmooth.graphs.task import GraphTask
 from localsmooth.graphs.thinning import CompiledThinning, NumpyThinning
 from localsmooth.graphs.threat import AttackLimits, attribute_caps, budget_grid, flip_threat, node_limit, pair_caps
-from localsmooth.graphs.training import TrainingOptions, TrainingReport, self_labeled, train_with_noise
+from localsmooth.graphs.training import NodeTrainingOptions, NodeTrainingReport, self_labeled, train_with_noise
 
 __all__ = [
     "APPNP",
-    "COLLECTIVE_BOUNDS",
     "GCN",
     "UNLABELED",
     "AttackLimits",
@@ -50,11 +49,11 @@ __all__ = [
     "NodeCurve",
     "NodeGroup",
     "NodeSplit",
+    "NodeTrainingOptions",
+    "NodeTrainingReport",
     "NumpyThinning",
     "PreparedClassifier",
     "SparseSample",
-    "TrainingOptions",
-    "TrainingReport",
     "affinity_ranks",
     "attribute_caps",
     "block_diagonal",

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.draw import AttributeNoise, SparseSample
+from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.receptive import receptive_fields
 from localsmooth.models.fingerprint import describe
@@ -104,6 +104,11 @@ class EdgeIndexClassifier(NodeClassifier):
     depth
         Hops over which attributes can influence a prediction (the number of its convolutions), if that is known:
         strictly local certificates rest on it.
+
+    Raises
+    ------
+    InvalidInputError
+        If the module is in training mode.
     """
 
     def __init__(self, module: nn.Module, classes: int, depth: int | None = None) -> None:
@@ -200,7 +205,13 @@ class EdgeIndexClassifier(NodeClassifier):
         return self.scores_of_blocks(attributes, blocks)
 
     def scores_of_blocks(self, attributes: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
-        """Predict as `scores` does, from edges that are block-diagonal already (and may differ between blocks)."""
+        """Predict as `scores` does, from edges that are block-diagonal already (and may differ between blocks).
+
+        Raises
+        ------
+        InvalidInputError
+            If the module returns no tensor of scores, nodes × classes.
+        """
         samples, nodes, _ = attributes.shape
         result = self.module(attributes.reshape(samples * nodes, -1), blocks)
         if not isinstance(result, torch.Tensor):

@@ -7,7 +7,6 @@ the output's own cluster. Clusters and ranks remember the edges that they were c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import AttributedGraph, edges_digest
 from localsmooth.layout import derived, origins_of
 
-__all__ = ["Clustering", "affinity_ranks", "metis_clusters", "spectral_clusters"]
-
-Clustering = Callable[[AttributedGraph, int, int], np.ndarray]
-"""Maps (graph, number of clusters, seed) to the cluster of each node."""
+__all__ = ["affinity_ranks", "metis_clusters", "spectral_clusters"]
 
 
 def metis_clusters(graph: AttributedGraph, count: int, seed: int = 0) -> Int[np.ndarray, "nodes"]:

@@ -24,6 +24,11 @@ def digit_graph(neighbors: int = 5, per_digit: int | None = None) -> AttributedG
         Nearest neighbours that each node is joined to.
     per_digit
         Use only the first so many pictures of each digit; all 1797 pictures by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If a count is below 1, or there are fewer nodes than neighbours.
     """
     if neighbors < 1:
         raise InvalidInputError("neighbors", f"got {neighbors}", "Join each node to at least one neighbour")

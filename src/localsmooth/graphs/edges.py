@@ -133,7 +133,13 @@ class EdgeSubject(GraphSubject):
         return _EdgeGroup(self, item, group)
 
     def try_out(self) -> None:
-        """Refuse a classifier that mixes graphs, or keeps something of the edges that it saw first."""
+        """Refuse a classifier that mixes graphs, or keeps something of the edges that it saw first.
+
+        Raises
+        ------
+        InvalidInputError
+            If it does, or cannot be copied to find out.
+        """
         classifier = self.classifier
         assert isinstance(classifier, EdgeIndexClassifier)
         try:

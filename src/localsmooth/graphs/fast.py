@@ -7,37 +7,23 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
-from localsmooth.graphs.draw import AttributeNoise, SparseSample
-from localsmooth.graphs.graph import AttributedGraph, shape_of
+from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.linear import sparse_linear
 from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest
+from localsmooth.graphs.receptive import receptive_nodes
 from localsmooth.models.replica import has_hooks, replica_of
 
-__all__ = ["NetworkClassifier", "first_layer", "receptive_nodes"]
+__all__ = ["NetworkClassifier", "first_layer"]
 
 # A multiply-add of a sparse product costs about this many of a dense one.
 _SPARSE_COST = 32
 _LARGEST_DENSE = 1 << 28
-
-
-def receptive_nodes(
-    adjacency: sp.csr_array, outputs: Int[np.ndarray, "outputs"], hops: int
-) -> Int[np.ndarray, "inputs"]:
-    """Nodes within so many hops of any of the outputs, ascending."""
-    seen = np.zeros(shape_of(adjacency)[0], np.bool_)
-    seen[outputs] = True
-    for _ in range(hops):
-        wider = seen | np.asarray(adjacency @ seen)
-        if (wider == seen).all():
-            break
-        seen = wider
-    return np.flatnonzero(seen)
 
 
 def first_layer(
@@ -91,6 +77,11 @@ class NetworkClassifier(NodeClassifier):
     ----------
     network
         In evaluation mode.
+
+    Raises
+    ------
+    InvalidInputError
+        If the network is in training mode.
     """
 
     def __init__(self, network: GraphNetwork) -> None:
@@ -110,7 +101,13 @@ class NetworkClassifier(NodeClassifier):
         return NetworkClassifier(replica_of(self.network))
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
-        """Set up the prediction of some nodes of a graph."""
+        """Set up the prediction of some nodes of a graph.
+
+        Raises
+        ------
+        InvalidInputError
+            If the graph has another number of attributes than the network.
+        """
         if graph.width != self.network.weight.shape[0]:
             raise InvalidInputError(
                 "graph",

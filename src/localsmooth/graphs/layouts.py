@@ -40,6 +40,11 @@ def cluster_layout(
     -------
     Layout
         With levels [clusters × clusters × 2], where the last axis is (addition, deletion).
+
+    Raises
+    ------
+    InvalidInputError
+        If there is not one cluster per node, or a level is outside [0, 1).
     """
     for field, pair in (("addition", addition), ("deletion", deletion)):
         if not all(0 <= level < 1 for level in pair):

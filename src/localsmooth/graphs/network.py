@@ -157,6 +157,11 @@ class APPNP(GraphNetwork):
         Propagation steps.
     teleport
         Share of a node's own prediction in each step.
+
+    Raises
+    ------
+    InvalidInputError
+        If the teleport probability is outside [0, 1], or the number of steps negative.
     """
 
     def __init__(

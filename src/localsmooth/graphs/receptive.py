@@ -16,9 +16,9 @@ from localsmooth.certificates import BaseCertificates
 from localsmooth.certificates.capping import cap_weights
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import shape_of
-from localsmooth.layout import Partition
+from localsmooth.layout import Partition, atoms_of
 
-__all__ = ["LocalCertificates", "receptive_fields", "strictly_local"]
+__all__ = ["LocalCertificates", "receptive_fields", "receptive_nodes", "strictly_local"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class LocalCertificates:
 
 
 def receptive_fields(adjacency: sp.csr_array, outputs: Int[np.ndarray, "outputs"], hops: int) -> sp.csr_array:
-    """Nodes within so many hops of each output, as a boolean matrix outputs × nodes.
+    """Nodes within so many hops of each output, as a boolean matrix outputs × nodes with sorted indices.
 
     Parameters
     ----------
@@ -48,17 +48,43 @@ def receptive_fields(adjacency: sp.csr_array, outputs: Int[np.ndarray, "outputs"
         Nodes whose predictions are certified.
     hops
         Depth of the network (`GraphNetwork.depth`).
+
+    Raises
+    ------
+    InvalidInputError
+        If the number of hops is negative.
     """
+    return _within(np.arange(outputs.size), adjacency, outputs, hops)
+
+
+def receptive_nodes(
+    adjacency: sp.csr_array, outputs: Int[np.ndarray, "outputs"], hops: int
+) -> Int[np.ndarray, "inputs"]:
+    """Nodes within so many hops of any of the outputs, ascending; as `receptive_fields`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the number of hops is negative.
+    """
+    return _within(np.zeros_like(outputs), adjacency, outputs, hops).indices.astype(np.int64)
+
+
+def _within(
+    row: Int[np.ndarray, "starts"], adjacency: sp.csr_array, start: Int[np.ndarray, "starts"], hops: int
+) -> sp.csr_array:
+    """Nodes that can be reached from the starts of each row."""
     if hops < 0:
         raise InvalidInputError("hops", f"got {hops}", "Pass the depth of the network")
-    nodes = shape_of(adjacency)[0]
-    fields = sp.csr_array(
-        (np.ones(outputs.size, np.bool_), (np.arange(outputs.size), outputs)), shape=(outputs.size, nodes)
-    )
+    shape = int(row.max(initial=-1)) + 1, shape_of(adjacency)[0]
+    reached = sp.csr_array((np.ones(start.size, np.bool_), (row, start)), shape=shape)
     for _ in range(hops):
-        fields = sp.csr_array(fields + fields @ adjacency)
-    fields.sort_indices()
-    return fields
+        wider = sp.csr_array(reached + reached @ adjacency)
+        if wider.nnz == reached.nnz:
+            break
+        reached = wider
+    reached.sort_indices()
+    return reached
 
 
 def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_array) -> LocalCertificates:
@@ -76,38 +102,19 @@ def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_arr
     fields
         Receptive field of each output of `base`, outputs × nodes. It must contain every node whose attributes can
         influence the output, under every perturbation: fields follow from the edges, which must stay as they are.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is not one field for each output, or they are of another number of nodes.
     """
-    outputs, nodes = shape_of(fields)
-    if outputs != base.group.size or (nodes,) != inputs.shape:
-        raise InvalidInputError(
-            "fields", f"shape {(outputs, nodes)}", "Pass one row per certified output, one column per node"
-        )
-    rows, group = _distinct(fields, base.group)
-    visible = sp.csr_array(fields[rows]).T.tocsr()
-    columns, atoms = _distinct(visible, inputs.labels)
-    # Who sees which atom: field × atom.
-    seen = visible[columns].toarray().T
-    weights = base.weights.reshape(*base.weights.shape[:-1], -1, inputs.count)[..., base.group[rows], :, :]
-    local = weights[..., inputs.labels[columns]] * seen[:, None, :]
+    atoms = atoms_of(fields, inputs, base.group)
+    owner = np.zeros(len(atoms.seen), np.int64)
+    owner[atoms.field] = base.group
+    weights = base.weights.reshape(*base.weights.shape[:-1], -1, inputs.count)[..., owner, :, :]
+    local = weights[..., atoms.group] * atoms.seen[:, None, :]
     local = local.reshape(*local.shape[:-2], -1)
     # Bits flip whole: one that breaks every output of a group need not weigh more. Groups are finer than they were.
-    several = zip(local.reshape(-1, *local.shape[-2:]), base.eta.reshape(-1, outputs), strict=True)
-    capped = np.stack([cap_weights(weights, eta, group) for weights, eta in several]).reshape(local.shape)
-    return LocalCertificates(replace(base, weights=capped, group=group), Partition(atoms.astype(np.int32)))
-
-
-def _distinct(
-    matrix: sp.csr_array, labels: Int[np.ndarray, "rows"]
-) -> tuple[Int[np.ndarray, "distinct"], Int[np.ndarray, "rows"]]:
-    """First row of each distinct pair (label, row), and which of them each row is."""
-    known: dict[tuple[int, bytes], int] = {}
-    first: list[int] = []
-    number = np.empty(labels.size, np.int64)
-    pointers, indices = matrix.indptr, matrix.indices
-    for row, label in enumerate(labels):
-        key = int(label), indices[pointers[row] : pointers[row + 1]].tobytes()
-        if key not in known:
-            known[key] = len(first)
-            first.append(row)
-        number[row] = known[key]
-    return np.array(first), number
+    several = zip(local.reshape(-1, *local.shape[-2:]), base.eta.reshape(-1, base.group.size), strict=True)
+    capped = np.stack([cap_weights(weights, eta, atoms.field) for weights, eta in several]).reshape(local.shape)
+    return LocalCertificates(replace(base, weights=capped, group=atoms.field), atoms.inputs)

@@ -9,18 +9,18 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Int
 
+from localsmooth.baselines.sparse_smooth import tolerated_flips, worst_spending
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, ScoreCertificate, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.certify import bounded_nodes
-from localsmooth.graphs.counting import equal_flips, node_problem
 from localsmooth.graphs.graph import UNLABELED
+from localsmooth.graphs.node_certificates import bounded_nodes
+from localsmooth.graphs.node_problem import equal_flips, node_problem
 from localsmooth.graphs.reach import broken_nodes, robust_alone
 from localsmooth.graphs.receptive import receptive_fields, strictly_local
 from localsmooth.graphs.settings import GraphSettings
 from localsmooth.graphs.store import SampledGraph
 from localsmooth.graphs.threat import attribute_caps, budget_grid
-from localsmooth.graphs.tolerance import tolerated_flips, worst_spending
 from localsmooth.layout import Partition
 from localsmooth.results import (
     ACCURACY,

@@ -13,9 +13,9 @@ import torch
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
+from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
 from localsmooth.graphs.counters import node_counters
-from localsmooth.graphs.draw import AttributeNoise, SparseSample, random_stream
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.layout import Layout, item_digest
 from localsmooth.models import OutputKind
@@ -166,6 +166,11 @@ class AttributeSubject(GraphSubject):
         The run's seed.
     counters
         What each stage counts.
+
+    Raises
+    ------
+    InvalidInputError
+        If the layout is another graph's, or was computed from the attributes.
     """
 
     def __init__(

@@ -11,8 +11,8 @@ from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, Sc
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound, Naive, as_bounds
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.certify import COLLECTIVE_BOUNDS
 from localsmooth.graphs.threat import AttackLimits
+from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 __all__ = ["GraphSettings"]
 
@@ -54,7 +54,7 @@ class GraphSettings:
     additions: Sequence[int] = tuple(range(11))
     deletions: Sequence[int] = tuple(range(41))
     certificates: Sequence[VoteCertificate | ScoreCertificate] = (RenyiVotes(),)
-    bounds: Mapping[str, Bound] = field(default_factory=lambda: COLLECTIVE_BOUNDS)
+    bounds: Mapping[str, Bound] = field(default_factory=lambda: DEFAULT_BOUNDS)
     simultaneous: Simultaneous | CandidateRule = field(default_factory=Bonferroni)
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     limits: AttackLimits = field(default_factory=AttackLimits)

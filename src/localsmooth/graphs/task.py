@@ -15,8 +15,8 @@ from localsmooth.execution import SamplingProgress
 from localsmooth.execution.progress import tell_certifying
 from localsmooth.graphs.classifier import NodeClassifier
 from localsmooth.graphs.counters import SCORE_BINS, node_counters
-from localsmooth.graphs.drawing import node_positions
 from localsmooth.graphs.graph import AttributedGraph
+from localsmooth.graphs.positions import node_positions
 from localsmooth.graphs.result import graph_result
 from localsmooth.graphs.sampler import AttributeSubject
 from localsmooth.graphs.settings import GraphSettings

@@ -55,6 +55,11 @@ def flip_threat(
         ε⁺ and ε⁻: numbers, or lists of the same length that are read in pairs (see `budget_grid`).
     group_budget
         Largest number of flips of either kind in one input group (one node, where each node is its own group).
+
+    Raises
+    ------
+    InvalidInputError
+        If a group's budget is negative.
     """
     groups = caps.additions.size
     room = np.concatenate([caps.additions, caps.deletions]).astype(np.float64)
@@ -96,6 +101,11 @@ def node_limit(
         Largest number of additions, and of deletions, at one node.
     both_per_node
         Largest number of additions and deletions together at one node.
+
+    Raises
+    ------
+    InvalidInputError
+        If a limit is negative.
     """
     for name, value in (("most_nodes", most_nodes), ("per_node", per_node), ("both_per_node", both_per_node)):
         if value is not None and value < 0:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.draw import AttributeNoise, random_stream
+from localsmooth.graphs.attribute_noise import AttributeNoise, random_stream
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.linear import sparse_linear
 from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency
@@ -21,13 +21,13 @@ from localsmooth.graphs.split import NodeSplit
 from localsmooth.layout import Layout
 from localsmooth.seeds import torch_seeded
 
-__all__ = ["TrainingOptions", "TrainingReport", "self_labeled", "train_with_noise"]
+__all__ = ["NodeTrainingOptions", "NodeTrainingReport", "self_labeled", "train_with_noise"]
 
 _VALIDATION_DRAWS = 3
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
+class NodeTrainingOptions:
     """How a network is trained.
 
     Parameters
@@ -42,6 +42,11 @@ class TrainingOptions:
         Steps from one validation to the next.
     seed
         For noise and dropout.
+
+    Raises
+    ------
+    InvalidInputError
+        If a number is not positive.
     """
 
     learning_rate: float = 1e-3
@@ -58,7 +63,7 @@ class TrainingOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingReport:
+class NodeTrainingReport:
     """What happened in training: losses, validation losses, and the epoch whose parameters were kept."""
 
     losses: Float[np.ndarray, "epochs"]
@@ -71,9 +76,9 @@ def train_with_noise(
     graph: AttributedGraph,
     split: NodeSplit,
     layout: Layout,
-    options: TrainingOptions | None = None,
+    options: NodeTrainingOptions | None = None,
     progress: Callable[[int, float, float], None] | None = None,
-) -> TrainingReport:
+) -> NodeTrainingReport:
     """Train in place; on return the network is in evaluation mode with the parameters of the best validation loss.
 
     In every epoch each output group gets its own draw from its own smoothing distribution, and the losses are those
@@ -86,11 +91,11 @@ def train_with_noise(
     graph, split, layout
         Data, and the layout that will be certified.
     options
-        See `TrainingOptions`.
+        See `NodeTrainingOptions`.
     progress
         Called with (epoch, training loss, validation loss).
     """
-    options = TrainingOptions() if options is None else options
+    options = NodeTrainingOptions() if options is None else options
     with torch_seeded(options.seed):
         return _train(network, graph, split, layout, options, progress)
 
@@ -100,9 +105,9 @@ def _train(
     graph: AttributedGraph,
     split: NodeSplit,
     layout: Layout,
-    options: TrainingOptions,
+    options: NodeTrainingOptions,
     progress: Callable[[int, float, float], None] | None,
-) -> TrainingReport:
+) -> NodeTrainingReport:
     generator = random_stream(options.seed, (2,))  # keys of samples have four entries
     noises = [AttributeNoise.of_group(graph.attributes, layout, group) for group in range(layout.outputs.count)]
     adjacency = normalized_adjacency(torch.from_numpy(graph.edge_index), graph.nodes)
@@ -151,7 +156,7 @@ def _train(
         optimizer.step()
     network.load_state_dict(best_state)
     network.eval()
-    return TrainingReport(np.array(losses), np.array(validation), best_epoch)
+    return NodeTrainingReport(np.array(losses), np.array(validation), best_epoch)
 
 
 def self_labeled(

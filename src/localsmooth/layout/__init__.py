@@ -1,5 +1,6 @@
 """Which outputs share a smoothing distribution, which inputs share a noise level, and the matrix of levels."""
 
+from localsmooth.layout.fields import SeenAtoms, atoms_of, window_fields
 from localsmooth.layout.grid import Grid, GridLayout, LayoutRecipe, grid_layout
 from localsmooth.layout.layout import Layout, isotropic_layout
 from localsmooth.layout.levels import (
@@ -22,7 +23,9 @@ __all__ = [
     "Layout",
     "LayoutRecipe",
     "Partition",
+    "SeenAtoms",
     "View",
+    "atoms_of",
     "chebyshev",
     "derived",
     "distance_levels",
@@ -36,5 +39,6 @@ __all__ = [
     "linear_in_variance",
     "masked",
     "origins_of",
+    "window_fields",
     "windowed",
 ]

@@ -36,6 +36,11 @@ class Grid:
     ----------
     cells
         Number of cells along each spatial axis, for example (3, 5) for 3 rows of 5 cells.
+
+    Raises
+    ------
+    InvalidInputError
+        If an axis has no cell, or there are too many cells.
     """
 
     cells: tuple[int, ...]
@@ -180,6 +185,11 @@ def grid_layout(
         A level matrix to use instead of the distance rule.
     metric, reach, interpolation
         See `distance_levels`.
+
+    Raises
+    ------
+    InvalidInputError
+        If smallest and largest levels differ in length, or the grid does not fit the shapes.
     """
     grid = Grid(tuple(cells))
     if levels is None:

@@ -47,6 +47,11 @@ def masked(layout: Layout, distance: int = 0) -> Layout:
     -------
     Layout
         The same partitions; level `inf` for input groups that are wholly hidden.
+
+    Raises
+    ------
+    InvalidInputError
+        If the distance is negative, or the groups do not match one to one.
     """
     _require_own_groups(layout)
     if distance < 0:

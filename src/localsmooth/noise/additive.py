@@ -41,7 +41,13 @@ class AdditiveNoise(Noise):
         """Overwrite `out` with draws of the standard law."""
 
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
-        """Refuse levels that are not positive."""
+        """Refuse levels that are not positive.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is not one positive level per pair of output and input group.
+        """
         if levels.ndim != 2:
             raise InvalidInputError(
                 "levels",
@@ -62,7 +68,13 @@ class AdditiveNoise(Noise):
         bounds: tuple[float, float] | None,
         hidden_value: float,
     ) -> PreparedNoise:
-        """Set up the distribution around one item."""
+        """Set up the distribution around one item.
+
+        Raises
+        ------
+        InvalidInputError
+            If samples are clamped, and the model declares no bounds.
+        """
         require_floating(item)
         if self.clamp and bounds is None:
             raise InvalidInputError(

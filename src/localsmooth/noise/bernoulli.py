@@ -26,7 +26,13 @@ class Bernoulli(BinaryNoise):
     """
 
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
-        """Refuse levels that are not probabilities."""
+        """Refuse levels that are not probabilities.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is not one probability per pair of output and input group.
+        """
         if levels.ndim != 2:
             raise InvalidInputError(
                 "levels", f"shape {levels.shape} has further axes", "Bernoulli noise has one probability per pair"

@@ -68,6 +68,11 @@ def levels_figure(matrices: Mapping[str, Float[np.ndarray, "output_groups input_
         Matrices by name.
     symbol
         Sign of the noise level.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no matrix.
     """
     if not matrices:
         raise InvalidInputError("matrices", "are empty", "Pass at least one")

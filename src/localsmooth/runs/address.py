@@ -81,7 +81,13 @@ class AddressFiles(Files):
         return sorted(f"{folder}/{name}" for name in inner if not name.endswith(".partial"))
 
     def size(self, name: str) -> int | None:
-        """Number of bytes of a file; None if there is none."""
+        """Number of bytes of a file; None if there is none.
+
+        Raises
+        ------
+        StoreError
+            If the place cannot be asked.
+        """
         self._system.invalidate_cache()
         try:
             return int(self._system.size(f"{self._root}/{name}"))
@@ -91,14 +97,26 @@ class AddressFiles(Files):
             raise self._failed(name, error) from error
 
     def read(self, name: str) -> bytes:
-        """Bytes of a file."""
+        """Bytes of a file.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be read.
+        """
         try:
             return bytes(self._system.cat_file(f"{self._root}/{name}"))
         except Exception as error:
             raise self._failed(name, error) from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file."""
+        """Write a file.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written, or the place was opened for reading or closed.
+        """
         if self._read_only:
             raise StoreError(f"{self._place} was opened for reading, or closed")
         target = f"{self._root}/{name}"
@@ -115,7 +133,13 @@ class AddressFiles(Files):
             raise self._failed(name, error) from error
 
     def remove(self, name: str) -> None:
-        """Delete a file."""
+        """Delete a file.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be deleted, or the place was opened for reading or closed.
+        """
         if self._read_only:
             raise StoreError(f"{self._place} was opened for reading, or closed")
         try:

@@ -133,7 +133,13 @@ class LocalFiles(Files):
         return path.stat().st_size if path.is_file() else None
 
     def read(self, name: str) -> bytes:
-        """Bytes of a file."""
+        """Bytes of a file.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be read.
+        """
         try:
             with (self.path / name).open("rb") as file:
                 return file.read()
@@ -141,7 +147,13 @@ class LocalFiles(Files):
             raise StoreError(f"{self.where(name)} cannot be read ({error.strerror or error})") from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file and make it durable."""
+        """Write a file and make it durable.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written, or the directory was opened for reading or closed.
+        """
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading, or closed")
         target = self.path / name
@@ -156,7 +168,13 @@ class LocalFiles(Files):
             ) from error
 
     def remove(self, name: str) -> None:
-        """Delete a file."""
+        """Delete a file.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be deleted, or the directory was opened for reading or closed.
+        """
         if self._lock is None:
             raise StoreError(f"{self.path} was opened for reading, or closed")
         try:

@@ -55,6 +55,11 @@ class SamplingPlan:
         Samples per chunk; the last chunk of a stage may be smaller.
     stop
         When an output group may do with fewer than `n_bound` samples; never by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If a number is not whole, there is nothing to draw, or the seed is negative.
     """
 
     n_candidate: int

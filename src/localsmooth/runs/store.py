@@ -216,7 +216,13 @@ class MemoryStore(Store):
         self._arrays[name] = np.array(array)
 
     def get_array(self, name: str) -> np.ndarray:
-        """Give back an array that was put in."""
+        """Give back an array that was put in.
+
+        Raises
+        ------
+        StoreError
+            If there is none of that name.
+        """
         if name not in self._arrays:
             raise StoreError(f"there is no array {name!r}; there are {self.array_names()}")
         return self._arrays[name]

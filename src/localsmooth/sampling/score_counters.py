@@ -86,6 +86,11 @@ class ScorePowers(CandidateScores):
     ----------
     scale
         Number of grid steps in [0, 1]; a power of two makes the rounding exact.
+
+    Raises
+    ------
+    InvalidInputError
+        If the number of grid steps is out of range.
     """
 
     def __init__(self, scale: int = 1024) -> None:
@@ -128,6 +133,11 @@ class ScoreBins(CandidateScores):
     ----------
     bins
         Number of bins in [0, 1); a score of exactly 1 has a bin of its own. A power of two makes the rounding exact.
+
+    Raises
+    ------
+    InvalidInputError
+        If the number of bins is out of range.
     """
 
     def __init__(self, bins: int = 128) -> None:

@@ -46,6 +46,11 @@ class ItemTally:
         With a stopping rule, samples of the bound stage that were counted for each output; None without.
     candidate_votes
         How many samples of the candidate stage were predicted as the candidate; None if labels were not counted there.
+
+    Raises
+    ------
+    InvalidInputError
+        If votes are negative, or more than the samples.
     """
 
     shape: tuple[int, ...]

@@ -30,7 +30,7 @@ DEFAULT_BOUNDS: Mapping[str, Bound] = {name: COLLECTIVE_BOUNDS[name] for name in
 
 
 def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
-    """Return the bounds of those names that need no further parameters; the default ones if there is none."""
+    """Return the bounds of these names, with their defaults; `DEFAULT_BOUNDS` where no name is known."""
     return {name: COLLECTIVE_BOUNDS[name] for name in names if name in COLLECTIVE_BOUNDS} or DEFAULT_BOUNDS
 
 

@@ -40,6 +40,11 @@ class GroupNoise:
         Declared input bounds of the model, as for the certificate; needed where the noise is clamped.
     seed
         Seed of all draws.
+
+    Raises
+    ------
+    InvalidInputError
+        If the seed is negative.
     """
 
     def __init__(
@@ -104,7 +109,13 @@ class GroupNoise:
         return noisy[0]
 
     def stream(self, purpose: int, step: int, part: int, device: torch.device) -> Randomness:
-        """The random stream of one part of one step."""
+        """The random stream of one part of one step.
+
+        Raises
+        ------
+        InvalidInputError
+            If the step is negative.
+        """
         if step < 0:
             raise InvalidInputError("step", f"got {step}", "Count training steps from 0")
         return Randomness(self.seed, (purpose, step, part), device)

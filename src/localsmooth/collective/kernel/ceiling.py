@@ -30,13 +30,14 @@ class Ceiling:
     Parameters
     ----------
     piece
-        q.
+        q, the index of the inequality.
     value
-        The bound.
+        The bound, in the unit of the inequality's thresholds η.
     multipliers
-        y ≥ 0.
+        y ≥ 0, the price of each row of the region: units fed to q per unit of the row's limit.
     feeds
-        κ: positive where the least feed of an inequality is used, negative where its roof is.
+        κ, units fed to q per unit fed to each inequality: positive where its least feed is used, negative where its
+        roof is.
     """
 
     piece: int
@@ -46,60 +47,95 @@ class Ceiling:
 
 
 def ceiling_value(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) -> float:
-    """Evaluate the bound of a `Ceiling`, rounded up."""
+    """Evaluate the bound of a `Ceiling`, rounded up; +∞ where it shows nothing.
+
+    Parameters
+    ----------
+    pieces, region
+        The inequalities and the adversary's set.
+    cell
+        The part of the set that the bound is for.
+    ceiling
+        q, y and κ; its own value is not looked at.
+    """
     weights = padded(pieces, region)
-    y, kappa = ceiling.multipliers, ceiling.feeds
-    if not (bool(np.all(y >= 0)) and bool(np.all(np.isfinite(y))) and bool(np.all(np.isfinite(kappa)))):
+    multipliers, feeds = ceiling.multipliers, ceiling.feeds
+    if not _finite(ceiling):
         return math.inf
-    size = len(pieces) + len(region.limits) + 8
-    own = weights[ceiling.piece]
-    rest = own + kappa @ weights - y @ region.rows
-    rest = rest + size * UNIT * (own + np.abs(kappa) @ weights + y @ np.abs(region.rows))
-    prices = np.concatenate([kappa, y])[None]
-    rest = rest + size * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
+    # What one unit of b feeds beyond its price in each column, and what roundings can have taken from that.
+    operations = len(pieces) + len(region.limits) + 8
+    fed = weights[ceiling.piece]
+    surplus = fed + feeds @ weights - multipliers @ region.rows
+    surplus = surplus + operations * UNIT * (fed + np.abs(feeds) @ weights + multipliers @ np.abs(region.rows))
+    prices = np.concatenate([feeds, multipliers])[None]
+    surplus = surplus + operations * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
     with np.errstate(invalid="ignore"):
-        spent = np.where(rest > 0, rest * cell.upper, rest * cell.lower)
-    terms = [*np.where((rest > 0) & (cell.upper == 0), 0.0, spent).tolist(), *(y * region.limits).tolist()]
-    for piece in np.flatnonzero(kappa).tolist():
-        steps, price = pieces.steps[piece], float(kappa[piece])
-        edge = float(steps.thresholds[cell.start[piece]]) if price > 0 else cell.roof(piece, steps)
-        terms.append(-price * edge)
-    size_of_terms = math.fsum(map(abs, terms))
-    if not math.isfinite(size_of_terms):
+        most = np.where(surplus > 0, surplus * cell.upper, surplus * cell.lower)
+    terms = np.where((surplus > 0) & (cell.upper == 0), 0.0, most).tolist() + (multipliers * region.limits).tolist()
+    for piece in np.flatnonzero(feeds).tolist():
+        terms.append(-float(feeds[piece]) * _enclosing(pieces, cell, piece, float(feeds[piece])))
+    magnitude = math.fsum(map(abs, terms))
+    if not math.isfinite(magnitude):
         return math.inf
-    return math.fsum(terms) + 8 * UNIT * size_of_terms + 4 * TINY * len(terms)
+    return math.fsum(terms) + 8 * UNIT * magnitude + 4 * TINY * len(terms)
+
+
+def _finite(ceiling: Ceiling) -> bool:
+    """Whether y ≥ 0, and all numbers are finite."""
+    multipliers, feeds = ceiling.multipliers, ceiling.feeds
+    return bool(np.all(multipliers >= 0) and np.all(np.isfinite(multipliers)) and np.all(np.isfinite(feeds)))
+
+
+def _enclosing(pieces: Pieces, cell: Cell, piece: int, price: float | Fraction) -> float:
+    """Return the least feed of an inequality in the cell where the price is positive, its roof where it is not."""
+    steps = pieces.steps[piece]
+    return float(steps.thresholds[cell.start[piece]]) if price > 0 else cell.roof(piece, steps)
 
 
 def ceiling_exactly(pieces: Pieces, region: Region, cell: Cell, ceiling: Ceiling) -> Fraction | None:
-    """Evaluate the bound of a `Ceiling` in exact rationals; None where it shows nothing."""
-    y, kappa = ceiling.multipliers, ceiling.feeds
-    if not (bool(np.all(y >= 0)) and bool(np.all(np.isfinite(y))) and bool(np.all(np.isfinite(kappa)))):
+    """Evaluate the bound of a `Ceiling` in exact rationals; None where it shows nothing.
+
+    Parameters
+    ----------
+    pieces, region, cell, ceiling
+        As in `ceiling_value`.
+    """
+    if not _finite(ceiling):
         return None
-    prices = {int(p): Fraction(float(kappa[p])) for p in np.flatnonzero(kappa)}
-    rows = {int(r): Fraction(float(y[r])) for r in np.flatnonzero(y)}
-    value = sum((price * Fraction(float(region.limits[r])) for r, price in rows.items()), Fraction(0))
+    feeds = {int(piece): Fraction(float(ceiling.feeds[piece])) for piece in np.flatnonzero(ceiling.feeds)}
+    prices = {int(row): Fraction(float(ceiling.multipliers[row])) for row in np.flatnonzero(ceiling.multipliers)}
+    value = sum((price * Fraction(float(region.limits[row])) for row, price in prices.items()), Fraction(0))
+    weights = padded(pieces, region)
     for column in range(len(region.upper)):
-        rest = -sum((price * Fraction(float(region.rows[r, column])) for r, price in rows.items()), Fraction(0))
-        if column < region.real:
-            rest += Fraction(float(pieces.weights[ceiling.piece, column]))
-            rest += sum(
-                (price * Fraction(float(pieces.weights[p, column])) for p, price in prices.items()), Fraction(0)
-            )
-        edge = float(cell.upper[column] if rest > 0 else cell.lower[column])
-        if rest != 0 and not math.isfinite(edge):
+        surplus = Fraction(float(weights[ceiling.piece, column]))
+        surplus += sum((feed * Fraction(float(weights[piece, column])) for piece, feed in feeds.items()), Fraction(0))
+        surplus -= sum(
+            (price * Fraction(float(region.rows[row, column])) for row, price in prices.items()), Fraction(0)
+        )
+        most = float(cell.upper[column] if surplus > 0 else cell.lower[column])
+        if surplus != 0 and not math.isfinite(most):
             return None
-        value += rest * Fraction(edge) if rest != 0 else 0
-    for p, price in prices.items():
-        steps = pieces.steps[p]
-        edge = float(steps.thresholds[cell.start[p]]) if price > 0 else cell.roof(p, steps)
-        if not math.isfinite(edge):
+        value += surplus * Fraction(most) if surplus != 0 else 0
+    for piece, feed in feeds.items():
+        enclosing = _enclosing(pieces, cell, piece, feed)
+        if not math.isfinite(enclosing):
             return None
-        value -= price * Fraction(edge)
+        value -= feed * Fraction(enclosing)
     return value
 
 
 def lowered(pieces: Pieces, cell: Cell, ceilings: tuple[Ceiling, ...]) -> Cell:
-    """Return the cell with lower ceilings; it is empty where a ceiling lies below what was fed already."""
+    """Return the cell with lower ceilings; it is empty where a ceiling lies below what was fed already.
+
+    Parameters
+    ----------
+    pieces
+        The inequalities.
+    cell
+        The cell.
+    ceilings
+        Bounds that hold in it, proven by `ceiling_value` or `ceiling_exactly`.
+    """
     values, stop = cell.ceiling.copy(), cell.stop.copy()
     for ceiling in ceilings:
         piece = ceiling.piece

@@ -6,6 +6,10 @@ For any slopes g, any row multipliers y ≥ 0 and any shares λ ≥ 0 that sum t
 
 bounds the number of targets left from below (Lagrangian duality; F_p is the step function of inequality p). Whoever
 found the numbers, a poor choice weakens the bound and never breaks it: no solver's word enters a certificate.
+
+Counts and bounds are in targets. What an inequality is fed, s = W_p · b, has the unit of its thresholds η (none), b
+that of the threat's budgets (Σ|δ|^p, or flips). So slopes g are targets per unit fed, multipliers y targets per unit of
+a row.
 """
 
 from __future__ import annotations
@@ -32,11 +36,12 @@ class Cell:
     Parameters
     ----------
     start, stop
-        Inequality p is fed at least the left end ``start``, and less than the left end ``stop``.
+        Indices of left ends: inequality p is fed at least ``thresholds[start]`` of its step function, and less than
+        ``thresholds[stop]``, or whatever it can be fed where ``stop`` is their number. Empty where stop ≤ start.
     ceiling
-        The most each inequality can be fed (for the step that ``stop`` does not close).
+        The most each inequality can be fed (for the step that ``stop`` does not close), +∞ where nothing bounds it.
     lower, upper
-        Bounds on the spending.
+        Bounds on the spending b in each column, in the unit of the budgets; switches, from 0 to 1, included.
     """
 
     start: Int[np.ndarray, "pieces"]
@@ -46,18 +51,32 @@ class Cell:
     upper: Float[np.ndarray, "columns"]
 
     def roof(self, piece: int, steps: Steps) -> float:
-        """Return the supremum of what inequality ``piece`` is fed in this cell."""
+        """Return the supremum of what one inequality is fed in this cell.
+
+        Parameters
+        ----------
+        piece
+            Index of the inequality.
+        steps
+            Its step function.
+        """
         stop, ceiling = int(self.stop[piece]), float(self.ceiling[piece])
         return min(ceiling, float(steps.thresholds[stop])) if stop < len(steps.thresholds) else ceiling
 
     def feeds(self, pieces: Pieces) -> tuple[Float[np.ndarray, "pieces"], Float[np.ndarray, "pieces"]]:
-        """Return the least feed and the roof of every inequality."""
-        low = [s.thresholds[a] for s, a in zip(pieces.steps, self.start.tolist(), strict=True)]
-        above = [
-            s.thresholds[z] if z < len(s.thresholds) else math.inf
-            for s, z in zip(pieces.steps, self.stop.tolist(), strict=True)
+        """Return the least feed and the roof of every inequality.
+
+        Parameters
+        ----------
+        pieces
+            The inequalities, with their step functions.
+        """
+        least = [steps.thresholds[start] for steps, start in zip(pieces.steps, self.start.tolist(), strict=True)]
+        closed = [
+            steps.thresholds[stop] if stop < len(steps.thresholds) else math.inf
+            for steps, stop in zip(pieces.steps, self.stop.tolist(), strict=True)
         ]
-        return np.array(low, dtype=np.float64), np.minimum(self.ceiling, np.array(above, dtype=np.float64))
+        return np.array(least, dtype=np.float64), np.minimum(self.ceiling, np.array(closed, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +86,11 @@ class DualPoint:
     Parameters
     ----------
     slopes
-        g, count lost per unit fed to each inequality (≤ 0, save in the middle of a search tree).
+        g, targets lost per unit fed to each inequality (≤ 0, save in the middle of a search tree).
     shares
-        λ, how much of a group's count each of its certificates answers for.
+        λ in [0, 1], how much of a group's count each of its certificates answers for.
     multipliers
-        y ≥ 0, the price of each threat row.
+        y ≥ 0, the price of each row of the region, in targets per unit of the row's limit.
     """
 
     slopes: Float[np.ndarray, "pieces"]
@@ -80,7 +99,15 @@ class DualPoint:
 
     @classmethod
     def idle(cls, pieces: Pieces, region: Region, cell: Cell) -> DualPoint:
-        """Return the point that proves the naive bound: every inequality on its own, the strongest of each group."""
+        """Return the point that proves the naive bound: every inequality on its own, the strongest of each group.
+
+        Parameters
+        ----------
+        pieces, region
+            The inequalities and the adversary's set.
+        cell
+            The part of it that the bound is for.
+        """
         floors = [float(s.counts[max(int(stop) - 1, 0)]) for s, stop in zip(pieces.steps, cell.stop, strict=True)]
         shares = np.zeros(len(pieces))
         for owner in range(pieces.groups):
@@ -90,7 +117,15 @@ class DualPoint:
 
 
 def root_cell(pieces: Pieces, region: Region, ceilings: Float[np.ndarray, "pieces"]) -> Cell:
-    """Return the cell that holds the adversary's whole set."""
+    """Return the cell that holds the adversary's whole set.
+
+    Parameters
+    ----------
+    pieces, region
+        The inequalities and the adversary's set.
+    ceilings
+        The most that each inequality can be fed anywhere in the set; proven elsewhere (`Supports`).
+    """
     stop = [steps.reached(float(ceiling)) for steps, ceiling in zip(pieces.steps, ceilings, strict=True)]
     return Cell(
         np.zeros(len(pieces), dtype=np.int64),
@@ -102,7 +137,21 @@ def root_cell(pieces: Pieces, region: Region, ceilings: Float[np.ndarray, "piece
 
 
 def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, slope: float) -> float:
-    """Return min over s in [start, stop) of share · F(s) − slope · s, rounded down."""
+    """Return min over s of share · F(s) − slope · s, in targets and rounded down; −∞ where nothing bounds it.
+
+    Parameters
+    ----------
+    steps
+        F.
+    start, stop
+        Indices of left ends: s lies in [thresholds[start], thresholds[stop]).
+    roof
+        The supremum of s there, which counts where the slope is positive.
+    share
+        λ ≥ 0.
+    slope
+        g, in targets per unit fed.
+    """
     counts = steps.counts[start:stop]
     if slope == 0.0:
         return share * float(counts[-1]) * (1 - UNIT)
@@ -116,6 +165,7 @@ def conjugate(steps: Steps, start: int, stop: int, roof: float, share: float, sl
 
 
 def _sound(pieces: Pieces, point: DualPoint) -> bool:
+    """Whether shares and multipliers may be used at all: y ≥ 0 finite, λ ≥ 0, Σλ ≤ 1 in each group with rounding."""
     shares = point.shares
     if not (bool(((shares >= 0) & (shares <= 1)).all()) and bool((point.multipliers >= 0).all())):
         return False
@@ -129,7 +179,17 @@ def _sound(pieces: Pieces, point: DualPoint) -> bool:
 
 
 def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> float:
-    """Return what the dual numbers prove about a cell, rounded down; −∞ for nothing, +∞ for no b at all."""
+    """Return how many targets the dual numbers prove to be left, rounded down; −∞ for nothing, +∞ for no b at all.
+
+    Parameters
+    ----------
+    pieces, region
+        The inequalities and the adversary's set.
+    cell
+        The part of the set that the bound is for.
+    point
+        g, λ and y; whatever they are, what is returned is true.
+    """
     if bool(np.any(cell.stop <= cell.start)):
         return math.inf
     if not _sound(pieces, point):
@@ -152,19 +212,19 @@ def evaluate(pieces: Pieces, region: Region, cell: Cell, point: DualPoint) -> fl
         if value == -math.inf:
             return value
         terms.append(value)
-    size = len(pieces) + len(region.limits) + 8
-    bare = point.slopes @ weights + point.multipliers @ region.rows
-    slack = size * UNIT * (np.abs(point.slopes) @ weights + point.multipliers @ np.abs(region.rows))
+    # What one unit of b costs in each column, less what the roundings of the sum over pieces and rows can have added.
+    operations = len(pieces) + len(region.limits) + 8
+    cost = point.slopes @ weights + point.multipliers @ region.rows
+    error = operations * UNIT * (np.abs(point.slopes) @ weights + point.multipliers @ np.abs(region.rows))
     prices = np.concatenate([point.slopes, point.multipliers])[None]
-    slack = slack + size * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
-    reduced = bare - slack
-    if not bool(np.isfinite(reduced).all()):
+    error = error + operations * TINY * underflows(prices, np.concatenate([weights, region.rows]))[0]
+    least = cost - error
+    if not bool(np.isfinite(least).all()):
         return -math.inf
     with np.errstate(invalid="ignore"):
-        spent = np.where(reduced > 0, reduced * cell.lower, np.where(reduced < 0, reduced * cell.upper, 0.0))
-    priced = -point.multipliers * region.limits
-    terms.extend(spent.tolist())
-    terms.extend(priced.tolist())
+        cheapest = np.where(least > 0, least * cell.lower, np.where(least < 0, least * cell.upper, 0.0))
+    terms.extend(cheapest.tolist())
+    terms.extend((-point.multipliers * region.limits).tolist())
     if not all(math.isfinite(term) for term in terms):
         return -math.inf
     # fsum rounds once; every product above carries one rounding of its own, and may have underflowed.
@@ -175,40 +235,46 @@ def evaluate_exactly(pieces: Pieces, region: Region, cell: Cell, point: DualPoin
     """Return what the dual numbers prove about a cell that is not empty, in exact rationals; None for nothing.
 
     No floating-point result is used: only the given numbers, each as the rational it stands for.
+
+    Parameters
+    ----------
+    pieces, region, cell, point
+        As in `evaluate`.
     """
     parts = (point.slopes, point.shares, point.multipliers)
     if not all(bool(np.all(np.isfinite(part))) for part in parts):
         return None
-    g, share, y = ([Fraction(float(value)) for value in part] for part in parts)
+    slopes, shares, multipliers = ([Fraction(float(value)) for value in part] for part in parts)
     totals = [Fraction(0)] * pieces.groups
     for piece, owner in enumerate(pieces.owner):
-        totals[int(owner)] += share[piece]
-    if any(value < 0 for value in (*share, *y)) or any(total > 1 for total in totals):
+        totals[int(owner)] += shares[piece]
+    if any(value < 0 for value in (*shares, *multipliers)) or any(total > 1 for total in totals):
         return None
     value = Fraction(0)
     for piece, steps in enumerate(pieces.steps):
-        if share[piece] == 0 and g[piece] == 0:
+        share, slope = shares[piece], slopes[piece]
+        if share == 0 and slope == 0:
             continue
-        lowest = _exact_conjugate(
-            steps, int(cell.start[piece]), int(cell.stop[piece]), cell.roof(piece, steps), share[piece], g[piece]
-        )
+        start, stop = int(cell.start[piece]), int(cell.stop[piece])
+        lowest = _exact_conjugate(steps, start, stop, cell.roof(piece, steps), share, slope)
         if lowest is None:
             return None
         value += lowest
     weights = padded(pieces, region)
     for column in range(len(region.upper)):
-        reduced = _dot(g, weights[:, column]) + _dot(y, region.rows[:, column])
-        if reduced != 0:
-            edge = float(cell.lower[column] if reduced > 0 else cell.upper[column])
-            if not math.isfinite(edge):
+        cost = _dot(slopes, weights[:, column]) + _dot(multipliers, region.rows[:, column])
+        if cost != 0:
+            cheapest = float(cell.lower[column] if cost > 0 else cell.upper[column])
+            if not math.isfinite(cheapest):
                 return None
-            value += reduced * Fraction(edge)
-    return value - _dot(y, region.limits)
+            value += cost * Fraction(cheapest)
+    return value - _dot(multipliers, region.limits)
 
 
 def _exact_conjugate(
     steps: Steps, start: int, stop: int, roof: float, share: Fraction, slope: Fraction
 ) -> Fraction | None:
+    """Return what `conjugate` does, not rounded; None where nothing bounds it."""
     if slope > 0 and not math.isfinite(roof):
         return None
     ends: Sequence[float] = steps.thresholds[start:stop].tolist()
@@ -226,10 +292,19 @@ def _exact_conjugate(
 
 
 def _dot(left: Sequence[Fraction], right: Float[np.ndarray, "_"]) -> Fraction:
+    """Return the inner product; what is multiplied by 0 may be infinite."""
     return sum((a * Fraction(float(b)) for a, b in zip(left, right, strict=True) if a != 0 and b != 0), Fraction(0))
 
 
 def padded(pieces: Pieces, region: Region) -> Float[np.ndarray, "pieces columns"]:
-    """Return the weights with a zero for each switch."""
+    """Return the weights W with a zero for each switch, which feeds nothing.
+
+    Parameters
+    ----------
+    pieces
+        With weights of the columns that feed.
+    region
+        Whose columns are those and the switches.
+    """
     extra = len(region.upper) - region.real
     return np.pad(pieces.weights, ((0, 0), (0, extra))) if extra else pieces.weights

@@ -22,8 +22,23 @@ LARGEST_SPLIT = 2**53 - 1
 class Region:
     """All spendings the threat allows at one budget: rows · b ≤ limits, 0 ≤ b ≤ upper, b whole where ``integer``.
 
-    Columns beyond the first ``real`` ones are switches (0 or 1) that count attacked groups and feed nothing. The first
-    rows are the threat's own, without those that an infinite budget drops: ``kept`` are their positions in the threat.
+    Columns beyond the first ``real`` ones are switches (0 or 1) that count attacked groups and feed nothing.
+
+    Parameters
+    ----------
+    rows
+        A, coefficients: the threat's own rows first, without those that an infinite budget drops, then those that tie
+        columns to switches and count these.
+    limits
+        c, the right-hand sides, in the unit of the budgets (Σ|δ|^p, or flips) for the threat's own rows.
+    upper
+        Bounds on b in each column, in the same unit, rounded up; +∞ where nothing bounds it.
+    integer
+        Whether b is a whole number in each column.
+    real
+        Number of columns that are no switches.
+    kept
+        Positions in the threat of its rows that are left.
     """
 
     rows: Float[np.ndarray, "rows columns"]
@@ -44,6 +59,20 @@ def implied_uppers(
 
     In a row, what negative coefficients give back is at most what the bounds before allow, so that each round follows
     from the one before it.
+
+    Parameters
+    ----------
+    rows, limits
+        A and c of the threat at one budget, finite; see `Region`.
+    caps
+        What the threat itself allows in each column, +∞ for anything.
+    integer
+        Columns in which spendings are whole, and bounds rounded down to whole numbers.
+
+    Yields
+    ------
+    Float[np.ndarray, "columns"]
+        Upper bounds on b after each round.
     """
     upper = caps
     while True:
@@ -62,7 +91,7 @@ def implied_uppers(
 
 
 def _room(row: Float[np.ndarray, "columns"], limit: float, upper: Float[np.ndarray, "columns"]) -> float:
-    """Return how much a row leaves to its positive coefficients, rounded up."""
+    """Return how much a row leaves to its positive coefficients, rounded up: its limit, and what negative ones give."""
     back = (row < 0) & (upper > 0)
     if not back.any():
         return limit
@@ -78,49 +107,50 @@ def region_at(constraints: Constraints, index: int, enough: Float[np.ndarray, "c
     Parameters
     ----------
     constraints
-        The threat.
+        The threat, at all budgets.
     index
-        Which budget.
+        Which budget, from 0.
     enough
-        What breaks all that each column can break. It bounds columns for which a limit on the number of attacked groups
-        counts, where no row gives anything back for spending more: the tighter the bound, the more the limit tells. It
-        bounds whole spendings that nothing else bounds as well, so that they can be enumerated.
+        What breaks all that each column can break, in the unit of the budgets. It bounds columns for which a limit on
+        the number of attacked groups counts, where no row gives anything back for spending more: the tighter the bound,
+        the more the limit tells. It bounds whole spendings that nothing else bounds as well, so that they can be
+        enumerated.
     """
-    keep = np.isfinite(constraints.budgets[index])
-    rows, limits = constraints.rows[keep], constraints.budgets[index][keep]
+    finite = np.isfinite(constraints.budgets[index])
+    rows, limits = constraints.rows[finite], constraints.budgets[index][finite]
     *_, upper = implied_uppers(rows, limits, constraints.caps, constraints.integer)
     if enough is not None:
         needed = np.where(constraints.integer, np.ceil(enough), enough)
-        used = constraints.integer & np.isinf(upper) & (needed < LARGEST_SPLIT)
+        bounded = constraints.integer & np.isinf(upper) & (needed < LARGEST_SPLIT)
         for _, labels in constraints.limits:
-            used |= labels >= 0
-        upper = np.where(used & np.all(rows >= 0, axis=0), np.minimum(upper, needed), upper)
+            bounded |= labels >= 0
+        upper = np.where(bounded & np.all(rows >= 0, axis=0), np.minimum(upper, needed), upper)
     integer, real = constraints.integer, len(upper)
     for most, labels in constraints.limits:
-        names = [name for name in np.unique(labels) if name >= 0 and np.any(upper[:real][labels == name] > 0)]
-        if most >= len(names):
+        groups = [group for group in np.unique(labels) if group >= 0 and np.any(upper[:real][labels == group] > 0)]
+        if most >= len(groups):
             continue
         if most == 0:
             upper[:real][labels >= 0] = 0.0
             continue
-        switches = len(names)
+        switches = len(groups)
         rows = np.pad(rows, ((0, 0), (0, switches)))
         width = rows.shape[1]
-        extra: list[np.ndarray] = []
-        for position, name in enumerate(names):
-            for column in np.flatnonzero(labels == name):
+        ties: list[np.ndarray] = []
+        for position, group in enumerate(groups):
+            for column in np.flatnonzero(labels == group):
                 # Without a finite bound no row can tie the column to its switch; leaving it free stays sound.
                 if 0 < upper[column] < math.inf:
                     row = np.zeros(width)
                     row[column], row[width - switches + position] = 1.0, -upper[column]
-                    extra.append(row)
-        total = np.zeros(width)
-        total[width - switches :] = 1.0
-        rows = np.concatenate([rows, *[row[None] for row in extra], total[None]])
-        limits = np.concatenate([limits, np.zeros(len(extra)), [float(most)]])
+                    ties.append(row)
+        attacked = np.zeros(width)
+        attacked[width - switches :] = 1.0
+        rows = np.concatenate([rows, *[row[None] for row in ties], attacked[None]])
+        limits = np.concatenate([limits, np.zeros(len(ties)), [float(most)]])
         upper = np.concatenate([upper, np.ones(switches)])
         integer = np.concatenate([integer, np.ones(switches, dtype=np.bool_)])
-    return Region(rows, limits, upper, integer, real, np.flatnonzero(keep))
+    return Region(rows, limits, upper, integer, real, np.flatnonzero(finite))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +160,10 @@ class Supports:
     Parameters
     ----------
     values
-        Upper bounds, rounded up.
+        Upper bounds in the unit of the thresholds η, rounded up.
     multipliers
-        Row multipliers y ≥ 0 that prove them: W·b ≤ y·limits + Σ_l max(0, W_l − (Aᵀy)_l) · upper_l.
+        Row multipliers y ≥ 0 that prove them, units fed per unit of a row's limit:
+        W·b ≤ y·limits + Σ_l max(0, W_l − (Aᵀy)_l) · upper_l.
     """
 
     values: Float[np.ndarray, "pieces"]
@@ -142,7 +173,13 @@ class Supports:
 def underflows(
     left: Float[np.ndarray, "k rows"], right: Float[np.ndarray, "rows columns"]
 ) -> Bool[np.ndarray, "k columns"]:
-    """Return where ``left @ right`` may contain a product that is not zero and below the normal numbers."""
+    """Return where ``left @ right`` may contain a product that is not zero and below the normal numbers.
+
+    Parameters
+    ----------
+    left, right
+        The factors, as they are multiplied.
+    """
     if left.size == 0 or right.size == 0:
         return np.zeros((len(left), right.shape[1]), dtype=np.bool_)
     least = np.where(left != 0, np.abs(left), 1e300).min(axis=1)
@@ -154,22 +191,31 @@ def underflows(
 def support_value(
     weights: Float[np.ndarray, "pieces columns"], multipliers: Float[np.ndarray, "pieces rows"], region: Region
 ) -> Float[np.ndarray, "pieces"]:
-    """Evaluate the bound of `Supports`, rounded up."""
-    terms = len(region.limits) + len(region.upper) + 8
-    absorbed = multipliers @ region.rows
-    size = weights + multipliers @ np.abs(region.rows)
+    """Evaluate the bound of `Supports`, rounded up.
+
+    Parameters
+    ----------
+    weights
+        W ≥ 0 of each inequality, units fed per unit of b, with zeros for switches.
+    multipliers
+        y ≥ 0 of each inequality.
+    region
+        The adversary's set.
+    """
+    operations = len(region.limits) + len(region.upper) + 8
+    priced = multipliers @ region.rows
+    magnitude = weights + multipliers @ np.abs(region.rows)
     lost = len(region.limits) * TINY * underflows(multipliers, region.rows)
-    residual = np.maximum(0.0, weights - absorbed + terms * UNIT * size + lost)
-    residual = np.where(np.isnan(residual), np.inf, residual)  # out of range: nothing is known
+    surplus = np.maximum(0.0, weights - priced + operations * UNIT * magnitude + lost)
+    surplus = np.where(np.isnan(surplus), np.inf, surplus)  # out of range: nothing is known
     # A column that feeds nothing and that no row takes from leaves exactly nothing over.
-    residual = np.where((weights == 0) & np.all(region.rows >= 0, axis=0), 0.0, residual)
+    surplus = np.where((weights == 0) & np.all(region.rows >= 0, axis=0), 0.0, surplus)
     with np.errstate(invalid="ignore", over="ignore"):
-        spent = np.where(residual > 0, residual * region.upper, 0.0)
-        total = multipliers @ region.limits + np.nansum(spent, axis=1)
-        raised = np.nextafter(total * (1 + terms * 2 * UNIT) + terms * TINY, np.inf)
-        fed = np.any((multipliers > 0) & (region.limits > 0), axis=1) | np.any(
-            (residual > 0) & (region.upper > 0), axis=1
-        )
+        most = np.where(surplus > 0, surplus * region.upper, 0.0)
+        total = multipliers @ region.limits + np.nansum(most, axis=1)
+        raised = np.nextafter(total * (1 + operations * 2 * UNIT) + operations * TINY, np.inf)
+        fed = np.any((multipliers > 0) & (region.limits > 0), axis=1)
+        fed |= np.any((surplus > 0) & (region.upper > 0), axis=1)
         total = np.where(fed, raised, 0.0)
     # Without anything fed, or with an empty box, the support is zero exactly.
     idle = ~np.any((weights > 0) & (region.upper > 0), axis=1)

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from localsmooth.collective.kernel.hull import Hull
 
-__all__ = ["Steps", "step_function", "step_functions"]
+__all__ = ["Steps", "step_functions"]
 
 _SHORT = 8192
 _HULLED = 4096
@@ -163,17 +163,6 @@ class Steps:
         return left + 1 + index, float(above[index])
 
 
-def step_function(eta: Float[np.ndarray, "targets"]) -> Steps:
-    """Count the targets that each feed leaves standing.
-
-    Parameters
-    ----------
-    eta
-        Thresholds η ≥ 0 of one output group's targets; 0 never stands, +∞ always does.
-    """
-    return _sorted_steps(np.sort(eta), False)
-
-
 def step_functions(
     eta: Float[np.ndarray, "targets"], group: Int[np.ndarray, "targets"], groups: int, hulls: bool = False
 ) -> list[Steps]:
@@ -181,8 +170,10 @@ def step_functions(
 
     Parameters
     ----------
-    eta, group
-        Threshold and group of each target.
+    eta
+        Threshold η ≥ 0 of each target; 0 never stands, +∞ always does.
+    group
+        Group of each target.
     groups
         Number of groups.
     hulls

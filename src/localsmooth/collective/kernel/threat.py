@@ -56,7 +56,13 @@ class Constraints:
         )
 
     def merge(self, other: Constraints) -> Constraints:
-        """Return the constraints that hold where both do."""
+        """Return the constraints that hold where both do.
+
+        Raises
+        ------
+        InvalidInputError
+            If the parts have different numbers of budgets, and neither has one.
+        """
         counts = {len(self.budgets), len(other.budgets)} - {1}
         if len(counts) > 1:
             raise InvalidInputError(
@@ -200,7 +206,13 @@ class Rows(Threat):
     c: Numbers
 
     def constraints(self, columns: int) -> Constraints:
-        """Return the rows, checked."""
+        """Return the rows, checked.
+
+        Raises
+        ------
+        InvalidInputError
+            If `A` or `c` has another shape, or holds NaN, an infinity or a negative right-hand side.
+        """
         rows = np.atleast_2d(plain_numbers("A", self.A))
         if rows.size == 0:
             rows = rows.reshape(0, columns)
@@ -227,7 +239,13 @@ class Caps(Threat):
     caps: Numbers
 
     def constraints(self, columns: int) -> Constraints:
-        """Return the caps, checked."""
+        """Return the caps, checked.
+
+        Raises
+        ------
+        InvalidInputError
+            If the caps have another shape, or hold a negative number or NaN.
+        """
         given = np.asarray(self.caps, dtype=object)
         if given.ndim not in (0, 1) or (given.ndim == 1 and len(given) != columns):
             raise InvalidInputError("caps", f"has shape {given.shape}", f"give one number, or {columns} of them")
@@ -257,7 +275,13 @@ class GroupBudgets(Threat):
     norm: Number = 0.0
 
     def constraints(self, columns: int) -> Constraints:
-        """Return one row per label."""
+        """Return one row per label.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is neither one budget nor one per label, or one cannot be a budget.
+        """
         labels = _labels(self.labels, columns)
         number = int(labels.max(initial=-1)) + 1
         powers = _powers(self.budgets, self.norm)
@@ -300,7 +324,13 @@ class AtMostGroups(Threat):
     labels: Numbers | None = None
 
     def constraints(self, columns: int) -> Constraints:
-        """Return the limit."""
+        """Return the limit.
+
+        Raises
+        ------
+        InvalidInputError
+            If `most` is no whole number of at least 0.
+        """
         whole = isinstance(self.most, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance]
         if not (whole and self.most >= 0):
             raise InvalidInputError("most", f"is {self.most}", "give a whole number of groups ≥ 0")

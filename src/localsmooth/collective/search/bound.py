@@ -19,7 +19,7 @@ from localsmooth.collective.search.minorant import Minorant
 from localsmooth.collective.search.relaxation import Line, Relaxation, Relaxed
 from localsmooth.collective.search.setting import Setting
 
-__all__ = ["Bound", "Outcome", "RelaxationWorker", "Worker"]
+__all__ = ["Bound", "Outcome", "RelaxationSolver", "Solver"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Outcome:
     claimed: float | None = None
 
 
-class Worker(ABC):
+class Solver(ABC):
     """A bound at work on one problem; it keeps what one budget teaches for the next."""
 
     tell: Callable[[float, int], None] | None = None
@@ -79,11 +79,11 @@ class Bound(ABC):
     """Seconds for the whole curve, None for no limit."""
 
     @abstractmethod
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker for a problem."""
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver for a problem."""
 
 
-class RelaxationWorker(Worker):
+class RelaxationSolver(Solver):
     """Solves one convex relaxation per budget; lines and bases stay from budget to budget while they hold."""
 
     def __init__(self, minorant: Minorant) -> None:

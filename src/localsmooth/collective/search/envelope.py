@@ -8,12 +8,12 @@ import numpy as np
 
 from localsmooth.collective.kernel.dual import DualPoint
 from localsmooth.collective.kernel.problem import Problem
-from localsmooth.collective.search.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.search.bound import Bound, RelaxationSolver, Solver
 from localsmooth.collective.search.minorant import EnvelopeLines, ReciprocalLines
 from localsmooth.collective.search.relaxation import Relaxed
 from localsmooth.collective.search.setting import Setting
 
-__all__ = ["Envelope", "EnvelopeWorker"]
+__all__ = ["Envelope", "EnvelopeSolver"]
 
 _WIDE = 1e9
 
@@ -26,12 +26,12 @@ class Envelope(Bound):
     below the same count, at a cost that does not grow with the number of outputs.
     """
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
-        return EnvelopeWorker(problem)
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver."""
+        return EnvelopeSolver(problem)
 
 
-class EnvelopeWorker(RelaxationWorker):
+class EnvelopeSolver(RelaxationSolver):
     """The envelope, and a second opinion where the solver's word for its optimum is worth less than usual.
 
     A relaxation's value is whatever its dual numbers prove. Over very wide ranges, or with several certificates per
@@ -42,7 +42,7 @@ class EnvelopeWorker(RelaxationWorker):
     def __init__(self, problem: Problem) -> None:
         super().__init__(EnvelopeLines())
         doubtful = len(problem.weights) > 1 or _spread(problem) > _WIDE
-        self._second = RelaxationWorker(ReciprocalLines()) if doubtful else None
+        self._second = RelaxationSolver(ReciprocalLines()) if doubtful else None
 
     def candidates(self, setting: Setting) -> tuple[Relaxed, list[DualPoint]]:
         """Return the relaxation of a budget and the dual points that may bound it, its own first."""

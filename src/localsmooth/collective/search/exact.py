@@ -11,8 +11,8 @@ from jaxtyping import Float
 from localsmooth.collective.kernel.answer import Status
 from localsmooth.collective.kernel.arrays import Number
 from localsmooth.collective.kernel.problem import Problem
-from localsmooth.collective.search.bound import Bound, Outcome, Worker
-from localsmooth.collective.search.envelope import EnvelopeWorker
+from localsmooth.collective.search.bound import Bound, Outcome, Solver
+from localsmooth.collective.search.envelope import EnvelopeSolver
 from localsmooth.collective.search.setting import Setting
 from localsmooth.collective.search.tree import Search
 from localsmooth.errors import InvalidInputError
@@ -30,6 +30,11 @@ class Exact(Bound):
         Targets by which the certified count may fall short of the best attack found; 0 asks for the optimum.
     time_limit
         Seconds for all budgets together, None for no limit.
+
+    Raises
+    ------
+    InvalidInputError
+        If the gap or the time limit is negative or NaN.
     """
 
     gap: Number = 0
@@ -41,14 +46,14 @@ class Exact(Bound):
         if self.time_limit is not None and not self.time_limit >= 0:
             raise InvalidInputError("time_limit", f"is {self.time_limit}", "give seconds ≥ 0, or None")
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
-        return _ExactWorker(problem, float(self.gap))
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver."""
+        return _ExactSolver(problem, float(self.gap))
 
 
-class _ExactWorker(Worker):
+class _ExactSolver(Solver):
     def __init__(self, problem: Problem, gap: float) -> None:
-        self._gap, self._envelope = gap, EnvelopeWorker(problem)
+        self._gap, self._envelope = gap, EnvelopeSolver(problem)
         self._last: list[Float[np.ndarray, "columns"]] = []
 
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:

@@ -68,6 +68,11 @@ class LinearModel:
     ----------
     seconds
         Most time that one solve may take: far more than these small programs need.
+
+    Raises
+    ------
+    ValueError
+        If HiGHS does not know an option.
     """
 
     def __init__(self, seconds: float = _SECONDS) -> None:

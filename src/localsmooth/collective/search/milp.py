@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from localsmooth.collective.kernel.answer import Status
 from localsmooth.collective.kernel.arrays import Number
 from localsmooth.collective.kernel.problem import Problem
-from localsmooth.collective.search.bound import Bound, Outcome, Worker
+from localsmooth.collective.search.bound import Bound, Outcome, Solver
 from localsmooth.collective.search.direct import Claim, ask, polished
-from localsmooth.collective.search.envelope import EnvelopeWorker
+from localsmooth.collective.search.envelope import EnvelopeSolver
 from localsmooth.collective.search.setting import Setting
 from localsmooth.collective.search.tree import Search
 from localsmooth.errors import InvalidInputError
@@ -37,6 +37,11 @@ class Milp(Bound):
         For one certificate per output only.
     time_limit
         Seconds for all budgets together, None for no limit. HiGHS gets half of it, the proof what is left.
+
+    Raises
+    ------
+    InvalidInputError
+        If the number of bins is below 1, or the time limit is negative or NaN.
     """
 
     bins: int | None = None
@@ -48,16 +53,22 @@ class Milp(Bound):
         if self.time_limit is not None and not self.time_limit >= 0:
             raise InvalidInputError("time_limit", f"is {self.time_limit}", "give seconds ≥ 0, or None")
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are bins, and several certificates per output.
+        """
         if self.bins is not None and len(problem.weights) > 1:
             raise InvalidInputError("bins", "needs one certificate per output", "leave it out, or use Exact")
-        return _MilpWorker(problem, self.bins)
+        return _MilpSolver(problem, self.bins)
 
 
-class _MilpWorker(Worker):
+class _MilpSolver(Solver):
     def __init__(self, problem: Problem, bins: int | None) -> None:
-        self._bins, self._envelope = bins, EnvelopeWorker(problem)
+        self._bins, self._envelope = bins, EnvelopeSolver(problem)
 
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:
         relaxed, points = self._envelope.candidates(setting)

@@ -73,7 +73,13 @@ class ReciprocalLines:
     spread = (0.5,)
 
     def line(self, steps: Steps, start: int, stop: int, feed: float) -> tuple[float, float]:
-        """Return a line that touches Σ max(0, 1 − s/η) + (number of targets out of reach)."""
+        """Return a line that touches Σ max(0, 1 − s/η) + (number of targets out of reach).
+
+        Raises
+        ------
+        ValueError
+            For a part of the interval: this is a bound over the whole of it.
+        """
         if start:
             raise ValueError("the linear program is a bound over the whole interval")
         position = min(max(steps.reached(feed), 1), stop) - 1

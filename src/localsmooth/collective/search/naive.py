@@ -9,7 +9,7 @@ import numpy as np
 from localsmooth.collective.kernel.dual import DualPoint, evaluate
 from localsmooth.collective.kernel.problem import Problem
 from localsmooth.collective.kernel.proof import Leaf
-from localsmooth.collective.search.bound import Bound, Outcome, Worker
+from localsmooth.collective.search.bound import Bound, Outcome, Solver
 from localsmooth.collective.search.setting import Setting
 
 __all__ = ["Naive"]
@@ -19,12 +19,12 @@ __all__ = ["Naive"]
 class Naive(Bound):
     """Count the targets that no allowed attack can break, each taken on its own."""
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
-        return _NaiveWorker()
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver."""
+        return _NaiveSolver()
 
 
-class _NaiveWorker(Worker):
+class _NaiveSolver(Solver):
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:
         point = DualPoint.idle(setting.pieces, setting.region, setting.cell)
         lower = evaluate(setting.pieces, setting.region, setting.cell, point)

@@ -8,7 +8,7 @@ import numpy as np
 
 from localsmooth.collective.kernel.dual import DualPoint, evaluate
 from localsmooth.collective.kernel.problem import Problem
-from localsmooth.collective.search.bound import Bound, RelaxationWorker, Worker
+from localsmooth.collective.search.bound import Bound, RelaxationSolver, Solver
 from localsmooth.collective.search.minorant import ReciprocalLines
 from localsmooth.collective.search.setting import Setting
 
@@ -22,12 +22,12 @@ class LinearProgram(Bound):
     Every relaxed indicator t_n ≥ 1 − W·b/η_n takes its smallest value, so a group counts Σ_n max(0, 1 − s/η_n).
     """
 
-    def worker(self, problem: Problem) -> Worker:
-        """Return a worker."""
-        return _PaperWorker()
+    def solver(self, problem: Problem) -> Solver:
+        """Return a solver."""
+        return _PaperSolver()
 
 
-class _PaperWorker(RelaxationWorker):
+class _PaperSolver(RelaxationSolver):
     def __init__(self) -> None:
         self._paper = ReciprocalLines()
         super().__init__(self._paper)

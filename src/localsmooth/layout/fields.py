@@ -1,14 +1,17 @@
-"""Which inputs each output can see, and the classes of inputs that an adversary has no reason to tell apart."""
+"""Receptive fields: which inputs each output can see, and the inputs that an adversary has no reason to tell apart."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Bool, Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Partition
+from localsmooth.layout.partition import Partition
 
 __all__ = ["SeenAtoms", "atoms_of", "window_fields"]
 
@@ -37,52 +40,67 @@ class SeenAtoms:
     field: Int[np.ndarray, "outputs"]
 
 
-def atoms_of(fields: Bool[np.ndarray, "outputs inputs"], inputs: Partition) -> SeenAtoms:
+def atoms_of(
+    fields: Bool[np.ndarray, "outputs inputs"] | sp.csr_array,
+    inputs: Partition,
+    apart: Int[np.ndarray, "outputs"] | None = None,
+) -> SeenAtoms:
     """Gather outputs with equal fields, and inputs that are seen by the same outputs.
 
     Parameters
     ----------
     fields
-        Whether an input can influence an output, inputs in the flat order of the partition's label map.
+        Whether an input can influence an output, inputs in the flat order of the partition's label map; sparse ones
+        with sorted indices.
     inputs
         Input groups.
+    apart
+        A number for each output: those with different ones stay apart, whatever they see.
 
     Raises
     ------
     InvalidInputError
         If the shapes do not fit.
     """
-    if fields.shape[1] != inputs.labels.size or fields.shape[0] == 0:
+    # scipy's types do not tell a row from a number.
+    every: Any = fields
+    labels = inputs.labels.ravel()
+    apart = np.zeros(every.shape[0], dtype=np.int64) if apart is None else apart
+    if every.shape != (apart.size, labels.size) or apart.size == 0:
         raise InvalidInputError(
             "fields",
-            f"shape {fields.shape}",
-            f"Pass one row for each output, one column for each of {inputs.labels.size} inputs",
+            f"shape {every.shape}",
+            f"Pass one row for each output, one column for each of {labels.size} inputs",
         )
-    first, field = _distinct(fields, np.zeros(len(fields), dtype=np.int64))
-    columns, atom = _distinct(np.ascontiguousarray(fields[first].T), inputs.labels.ravel().astype(np.int64))
+    first, field = _distinct(_rows(every), apart)
+    visible = every[first]
+    columns, atom = _distinct(_rows(visible.T), labels)
+    seen = visible[:, columns]
     return SeenAtoms(
         Partition(atom.reshape(inputs.shape).astype(np.int32)),
-        inputs.labels.ravel()[columns].astype(np.int64),
-        fields[np.ix_(first, columns)],
+        labels[columns].astype(np.int64),
+        seen.toarray() if sp.issparse(seen) else seen,
         field,
     )
 
 
+def _rows(matrix: Any) -> Iterator[bytes]:
+    """Each row as bytes that are equal where the rows are."""
+    if not sp.issparse(matrix):
+        return (row.tobytes() for row in np.packbits(matrix, axis=1))
+    rows: Any = sp.csr_array(matrix)
+    return (rows.indices[start:end].tobytes() for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True))
+
+
 def _distinct(
-    rows: Bool[np.ndarray, "rows columns"], labels: Int[np.ndarray, "rows"]
+    rows: Iterator[bytes], labels: Int[np.ndarray, "rows"]
 ) -> tuple[Int[np.ndarray, "distinct"], Int[np.ndarray, "rows"]]:
     """First place of each distinct pair (label, row), and which of them each row is."""
-    packed = np.packbits(rows, axis=1)
     known: dict[tuple[int, bytes], int] = {}
-    first: list[int] = []
-    number = np.empty(len(rows), dtype=np.int64)
-    for place, (label, bits) in enumerate(zip(labels.tolist(), packed, strict=True)):
-        key = label, bits.tobytes()
-        if key not in known:
-            known[key] = len(first)
-            first.append(place)
-        number[place] = known[key]
-    return np.array(first, dtype=np.int64), number
+    number = np.fromiter(
+        (known.setdefault(pair, len(known)) for pair in zip(labels.tolist(), rows, strict=True)), np.int64
+    )
+    return np.unique(number, return_index=True)[1], number
 
 
 def window_fields(

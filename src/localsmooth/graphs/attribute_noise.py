@@ -114,6 +114,11 @@ class AttributeNoise:
             Which output group.
         nodes
             Nodes to draw noise on; the rows of the samples are theirs.
+
+        Raises
+        ------
+        InvalidInputError
+            If the layout has not one input label per node, and two levels.
         """
         levels = layout.level_map(group)
         if levels.shape != (shape_of(attributes)[0], 2):

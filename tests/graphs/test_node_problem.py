@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from localsmooth.certificates import BaseCertificates
 from localsmooth.collective import AtMostGroups, Caps, Envelope, Exact, LinearProgram, Naive, Problem, solve
 from localsmooth.graphs import flip_threat
-from localsmooth.graphs.counting import equal_flips, node_problem
+from localsmooth.graphs.node_problem import equal_flips, node_problem
 from localsmooth.noise import FlipCaps
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +11,16 @@ from jaxtyping import Float, Int
 from localsmooth.bounds import Bonferroni, CandidateRule, CandidateVotes, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
-from localsmooth.collective import Bound, Envelope, LinearProgram, Naive, Threat, solve
+from localsmooth.collective import Bound, Threat, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.counters import score_histogram
-from localsmooth.graphs.counting import node_problem
+from localsmooth.graphs.node_problem import node_problem
 from localsmooth.layout import Layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally
 
-__all__ = ["COLLECTIVE_BOUNDS", "NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
-
-COLLECTIVE_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
-"""Collective bounds that take well under a second a budget, weakest first."""
+__all__ = ["NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
 
 
 def node_certificates(
@@ -84,7 +81,13 @@ def bounded_nodes(
     score_bound: ScoreBound,
     simultaneous: Simultaneous | CandidateRule,
 ) -> CertifiedOutputs:
-    """Do what `node_certificates` does, and return the confidence bounds as well."""
+    """Do what `node_certificates` does, and return the confidence bounds as well.
+
+    Raises
+    ------
+    InvalidInputError
+        As in `node_certificates`.
+    """
     if nodes.size == 0:
         raise InvalidInputError("nodes", "there is no node to certify", "Pass at least one node")
     scores = None
@@ -157,6 +160,11 @@ def certify_nodes(
         From `flip_threat`, possibly with further threats.
     bound
         Collective bound; the envelope by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is not one label per node.
     """
     if labels.shape != base.prediction.shape:
         raise InvalidInputError("labels", f"{labels.size} for {base.prediction.size} nodes", "Pass one per node")
