@@ -81,7 +81,13 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     def assign(
         self, smoothing: Smoothing, settings: GraphSettings, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[SampledGraph]:
-        """Check layout and settings against the graph; scores are always counted as a histogram."""
+        """Check layout and settings against the graph; scores are always counted as a histogram.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming what does not fit the graph.
+        """
         del options, scores
         if not isinstance(smoothing.layout, Layout):
             raise InvalidInputError("layout", "a recipe makes none for graphs", "Pass cluster_layout(…)")

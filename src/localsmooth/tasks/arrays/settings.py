@@ -105,6 +105,11 @@ class ItemMethod(ABC):
             As in `localsmooth.execution.sample_subject`.
         settings
             What will be proven.
+
+        Raises
+        ------
+        NotImplementedError
+            Where the method counts votes.
         """
         raise NotImplementedError(f"{self.name} counts votes")
 
