@@ -9,11 +9,11 @@ exact integers, and adding them up in any order or grouping gives the same tally
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Integer, Num
+from jaxtyping import Float, Int, Integer, Num
 
 from localsmooth.errors import InvalidInputError
 
@@ -92,6 +92,10 @@ class ScoreMoments:
     count: int
     sums: Integer[np.ndarray, "4 outputs"]
     scale: int = 1024
+
+    def part(self, outputs: Int[np.ndarray, " some"]) -> ScoreMoments:
+        """The sums of some of the outputs."""
+        return replace(self, sums=self.sums[:, outputs])
 
     def __post_init__(self) -> None:
         if self.count < 1 or self.count * self.scale**4 >= 2**63:
@@ -200,6 +204,10 @@ class ScoreHistogram:
 
     thresholds: Float[np.ndarray, " bins"]
     counts: Integer[np.ndarray, "outputs bins"]
+
+    def part(self, outputs: Int[np.ndarray, " some"]) -> ScoreHistogram:
+        """The counts of some of the outputs."""
+        return replace(self, counts=self.counts[outputs])
 
     def __post_init__(self) -> None:
         t = self.thresholds

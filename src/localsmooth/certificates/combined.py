@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -95,6 +95,24 @@ class OutputVotes:
             )
         if self.planned is None and not isinstance(self.n, int):
             raise InvalidInputError("planned", "the numbers of samples depend on the votes", "Pass N₂ as planned")
+
+    def part(self, outputs: Int[np.ndarray, "some"]) -> OutputVotes:
+        """Tallies of some of the outputs.
+
+        Parameters
+        ----------
+        outputs
+            Their numbers.
+        """
+        first, scores = self.candidate_votes, self.scores
+        return replace(
+            self,
+            candidate=self.candidate[outputs],
+            votes=self.votes[outputs],
+            n=self.n if isinstance(self.n, int) else self.n[outputs],
+            scores=scores and OutputScores(scores.tally.part(outputs), scores.reference[outputs]),
+            candidate_votes=first and CandidateVotes(first.votes[outputs], first.n),
+        )
 
     def rule(self, simultaneous: Simultaneous | CandidateRule, alpha: float) -> Simultaneous:
         """Complete a rule that waits for the candidate stage."""

@@ -60,8 +60,11 @@ def node_certificates(
         If there is no node, a strategy cannot bound scores, or it needs the votes of the candidate stage and the
         tally has none.
     """
+    counted = "scores.bins" in tally.further
+    scores = OutputScores(score_histogram(tally), tally.further["reference"]) if counted else None
+    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
     return bounded_nodes(
-        tally,
+        OutputVotes(tally.candidate, tally.votes, tally.n, scores, candidate_votes=first),
         layout,
         nodes,
         alpha=alpha,
@@ -72,7 +75,7 @@ def node_certificates(
 
 
 def bounded_nodes(
-    tally: ItemTally,
+    votes: OutputVotes,
     layout: Layout,
     nodes: Int[np.ndarray, "nodes"],
     *,
@@ -90,13 +93,10 @@ def bounded_nodes(
     """
     if nodes.size == 0:
         raise InvalidInputError("nodes", "there is no node to certify", "Pass at least one node")
-    scores = None
-    if any(isinstance(certificate, ScoreCertificate) for certificate in certificates):
-        scores = OutputScores(score_histogram(tally, nodes), tally.further["reference"][nodes])
-    votes = tally.candidate_votes
-    first = None if votes is None else CandidateVotes(votes[nodes], tally.n_candidate)
+    if votes.scores is None and any(isinstance(certificate, ScoreCertificate) for certificate in certificates):
+        raise InvalidInputError("certificates", "scores were not counted", "Use votes, or sample with node_counters()")
     return certify_outputs(
-        OutputVotes(tally.candidate[nodes], tally.votes[nodes], tally.n, scores, candidate_votes=first),
+        votes.part(nodes),
         SparseFlips(),
         layout.levels,
         layout.outputs.labels[nodes].astype(np.int64),

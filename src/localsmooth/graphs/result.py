@@ -105,7 +105,7 @@ def graph_result(
 
 def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
     bounded = bounded_nodes(
-        sampled.tally,
+        sampled.votes,
         sampled.layout,
         sampled.nodes,
         alpha=settings.alpha,
@@ -272,7 +272,7 @@ def _item(
     curves: Mapping[tuple[str, str], CertifiedCurve],
 ) -> ItemResult:
     """All nodes; those that are not certified are ignored and abstain."""
-    base, nodes, tally = certified.base, sampled.nodes, sampled.tally
+    base, nodes, votes = certified.base, sampled.nodes, sampled.votes
     size = sampled.graph.nodes
 
     def spread(values: np.ndarray, fill: float | int) -> np.ndarray:
@@ -285,9 +285,9 @@ def _item(
         name=name,
         label=sampled.graph.labels if labelled else None,
         ignored=~np.isin(np.arange(size), nodes),
-        candidate=tally.candidate.astype(np.int64),
+        candidate=votes.candidate.astype(np.int64),
         prediction=spread(base.prediction, ABSTAIN),
-        votes=tally.votes.astype(np.int64),
+        votes=votes.votes.astype(np.int64),
         lower_probability=spread(certified.lower, 0.0),
         eta=spread(base.eta.reshape(-1, nodes.size).max(axis=0), 0.0),
         radius=spread(certified_radius(base.weights, base.eta, base.group, 0), 0.0),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
-from localsmooth.graphs.counters import SCORE_BINS, node_counters
+from localsmooth.certificates.combined import OutputVotes
 from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
-from localsmooth.layout import Layout, Partition
-from localsmooth.runs import SamplingPlan, Store
-from localsmooth.sampling import ItemTally, collect_tallies
+from localsmooth.layout import Layout
+from localsmooth.runs import Store
 from localsmooth.tasks.record import RunRecord, RunRecordError
+from localsmooth.tasks.votes import keep_layout, keep_votes, kept_layout, kept_votes
 
 __all__ = ["SampledGraph", "load_graph", "save_graph"]
 
@@ -31,7 +30,7 @@ class SampledGraph:
         The layout that the sampler read.
     nodes
         The nodes that are certified.
-    tally
+    votes
         Votes and scores of all nodes.
     places
         Where each node is drawn.
@@ -42,7 +41,7 @@ class SampledGraph:
     graph: AttributedGraph
     layout: Layout
     nodes: Int[np.ndarray, "certified"]
-    tally: ItemTally
+    votes: OutputVotes
     places: Float[np.ndarray, "nodes 2"]
     depth: int | None = None
 
@@ -59,18 +58,17 @@ def save_graph(sampled: SampledGraph, store: Store) -> None:
     store.put_array("graph-nodes", sampled.nodes.astype(np.int64))
     store.put_array("graph-depth", np.array([-1 if sampled.depth is None else sampled.depth], dtype=np.int64))
     store.put_array("graph-places", sampled.places)
-    store.put_array("layout0-outputs", layout.outputs.labels)
-    store.put_array("layout0-inputs", layout.inputs.labels)
-    store.put_array("layout0-levels", layout.levels)
+    keep_layout(layout, 0, store)
+    keep_votes(sampled.votes, 0, store)
 
 
-def load_graph(record: RunRecord, store: Store, tallied: Store) -> SampledGraph:
-    """Read back what `save_graph` kept, and the tallies.
+def load_graph(record: RunRecord, store: Store) -> SampledGraph:
+    """Read back what `save_graph` kept.
 
     Raises
     ------
     RunRecordError
-        If graph or layout are not those of the tallies.
+        If graph or layout are not those of the tallies, or an earlier version kept no votes.
     StoreError
         If something is missing or damaged.
     """
@@ -79,19 +77,17 @@ def load_graph(record: RunRecord, store: Store, tallied: Store) -> SampledGraph:
     labels = store.get_array("graph-labels")
     bits = sp.csr_array((np.ones(ones.size, np.bool_), ones, pointers), shape=(labels.size, width))
     graph = graph_from_arrays(store.get_array("graph-edges"), bits, labels, class_names=tuple(record.class_names))
-    layout = Layout(
-        Partition(store.get_array("layout0-outputs")),
-        Partition(store.get_array("layout0-inputs")),
-        store.get_array("layout0-levels"),
-    )
+    layout = kept_layout(0, store)
     content = {} if store.configuration is None else dict(store.configuration.content)
     if (content.get("graph"), content.get("layout")) != (graph.digest(), layout.digest()):
         raise RunRecordError(
             "The stored graph is not the one that was sampled. Run the same certification into this "
             "directory again: the tallies are kept"
         )
-    plan = SamplingPlan(**json.loads(json.dumps(content["plan"])))
-    bins = SCORE_BINS if record.scores is None else record.scores.grid
-    tally = collect_tallies(tallied, [layout], node_counters(bins), plan=plan)[0]
+    if not store.has_array("item0-votes"):
+        raise RunRecordError(
+            "An earlier version certified this graph, and kept no votes beside the chunks. Run the same certification "
+            "into this directory again: nothing is sampled anew"
+        )
     nodes, places = store.get_array("graph-nodes"), store.get_array("graph-places")
-    return SampledGraph(graph, layout, nodes, tally, places, None if depth < 0 else depth)
+    return SampledGraph(graph, layout, nodes, kept_votes(record, 0, store), places, None if depth < 0 else depth)

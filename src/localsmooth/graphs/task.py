@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.execution.progress import tell_certifying
 from localsmooth.graphs.classifier import NodeClassifier
-from localsmooth.graphs.counters import SCORE_BINS, node_counters
+from localsmooth.graphs.counters import SCORE_BINS
 from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.graphs.positions import node_positions
 from localsmooth.graphs.result import graph_result
@@ -24,12 +24,14 @@ from localsmooth.graphs.store import SampledGraph, load_graph, save_graph
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import RunConfiguration, Store
-from localsmooth.sampling import ItemTally, SamplingOptions
+from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.registry import known_bounds
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
+from localsmooth.tasks.stopping import StopWhenDecided, with_goals
+from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["GraphTask", "chosen_nodes", "require_classifier"]
 
@@ -81,26 +83,38 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     def assign(
         self, smoothing: Smoothing, settings: GraphSettings, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[SampledGraph]:
-        """Check layout and settings against the graph; scores are always counted as a histogram.
+        """Check layout and settings against the graph; scores are counted as a histogram unless groups may stop early.
 
         Raises
         ------
         InvalidInputError
             Naming what does not fit the graph.
         """
-        del options, scores
+        del options
         if not isinstance(smoothing.layout, Layout):
             raise InvalidInputError("layout", "a recipe makes none for graphs", "Pass cluster_layout(…)")
         if smoothing.noise is not None and not isinstance(smoothing.noise, SparseFlips):
             raise InvalidInputError("noise", f"got {type(smoothing.noise).__name__}", "Graphs take SparseFlips")
-        layout, plan = smoothing.layout, smoothing.plan
-        if not settings.needs_scores:
-            require_certifiable(plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
-        subject = AttributeSubject(self.classifier, self.graph, layout, plan.seed, node_counters())
+        layout = smoothing.layout
+        if not settings.needs_scores and smoothing.plan.stop is None:
+            require_certifiable(smoothing.plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
+        plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, self.nodes)
+        sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
+        if scores is None and sequence is None:
+            scores = ScoreCounting("histogram", SCORE_BINS)
+        counters = Counters() if scores is None else scores.counters()
+        subject = AttributeSubject(self.classifier, self.graph, layout, plan.seed, counters)
 
         def collect(tallies: Sequence[ItemTally]) -> SampledGraph:
             places = node_positions(self.graph.adjacency, layout.inputs.labels.astype(np.int64))
-            return SampledGraph(self.graph, layout, self.nodes, tallies[0], places, self.classifier.depth)
+            return SampledGraph(
+                self.graph,
+                layout,
+                self.nodes,
+                collected_votes(tallies[0], scores, sequence),
+                places,
+                self.classifier.depth,
+            )
 
         facts = Facts(
             task=self.name,
@@ -110,7 +124,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             labelled=True,
             ignore_label=None,
             noise=dict(SparseFlips().configuration()),
-            scores=ScoreCounting("histogram", SCORE_BINS),
+            scores=scores,
             units=UNITS,
             input_bounds=None,
             device="cpu",
@@ -118,6 +132,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             alpha=settings.alpha,
             budgets=[float(budget) for budget in settings.deletions],
             bound_names=list(settings.bounds),
+            sequence=sequence,
             details={"additions": [int(budget) for budget in settings.additions]},
         )
         return Assignment(subject, plan, collect, facts)
@@ -128,9 +143,9 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         save_graph(sampled, store)
 
     @classmethod
-    def load(cls, record: RunRecord, kept: Store, tallied: Callable[[], Store]) -> SampledGraph:
-        """Read the graph back, and its tallies from the chunks."""
-        return load_graph(record, kept, tallied())
+    def load(cls, record: RunRecord, store: Store) -> SampledGraph:
+        """Read the graph back."""
+        return load_graph(record, store)
 
     @classmethod
     def settings(cls, record: RunRecord) -> GraphSettings:

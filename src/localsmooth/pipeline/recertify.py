@@ -10,7 +10,6 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
-from localsmooth.pipeline.keeping import open_tallies
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks.folders import task_of
 from localsmooth.tasks.record import load_record, require_normalised_scores, require_same_run
@@ -58,7 +57,7 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     if settings.needs_scores:
         require_normalised_scores(store)
     record = replace(record, method=task.shown_name(record, settings) if name is None else name)
-    sampled = task.load(record, store, lambda: open_tallies(folder, store))
+    sampled = task.load(record, store)
     return task.result(sampled, settings, record, store.configuration)
 
 

@@ -104,21 +104,19 @@ class Task(ABC, Generic[Sampled, Settings]):
     @classmethod
     @abstractmethod
     def save(cls, sampled: Sampled, store: Store) -> None:
-        """Keep what certifying needs beside the tallies."""
+        """Keep what certifying needs, tallies included."""
 
     @classmethod
     @abstractmethod
-    def load(cls, record: RunRecord, kept: Store, tallied: Callable[[], Store]) -> Sampled:
+    def load(cls, record: RunRecord, store: Store) -> Sampled:
         """Read back what `save` kept.
 
         Parameters
         ----------
         record
             Of the finished run.
-        kept
+        store
             Where `save` wrote.
-        tallied
-            Opens the store of the chunks, which may be somewhere else.
 
         Raises
         ------

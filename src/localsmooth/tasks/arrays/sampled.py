@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.bounds import CandidateVotes
-from localsmooth.certificates.combined import OutputScores, OutputVotes
-from localsmooth.layout import Layout, Partition
+from localsmooth.certificates.combined import OutputVotes
+from localsmooth.layout import Layout
 from localsmooth.runs import Store
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.votes import keep_layout, keep_votes, kept_layout, kept_votes
 
 __all__ = ["SampledItem", "ignored_outputs", "load_items", "number_layouts", "save_items"]
 
@@ -72,21 +71,11 @@ def save_items(items: Sequence[SampledItem], layouts: Sequence[int], store: Stor
     for index, (item, number) in enumerate(zip(items, layouts, strict=True)):
         if number not in known:
             known.add(number)
-            store.put_array(f"layout{number}-outputs", item.layout.outputs.labels)
-            store.put_array(f"layout{number}-inputs", item.layout.inputs.labels)
-            store.put_array(f"layout{number}-levels", item.layout.levels)
+            keep_layout(item.layout, number, store)
         store.put_array(f"item{index}-image", item.image)
         if item.label is not None:
             store.put_array(f"item{index}-label", item.label)
-        store.put_array(f"item{index}-candidate", item.votes.candidate)
-        store.put_array(f"item{index}-votes", item.votes.votes)
-        if item.votes.candidate_votes is not None:
-            store.put_array(f"item{index}-candidate-votes", item.votes.candidate_votes.votes)
-        if not isinstance(item.votes.n, int):
-            store.put_array(f"item{index}-n", item.votes.n)
-        if item.votes.scores is not None:
-            store.put_array(f"item{index}-scores", ScoreCounting.array(item.votes.scores.tally))
-            store.put_array(f"item{index}-reference", item.votes.scores.reference)
+        keep_votes(item.votes, index, store)
         for name, array in item.further.items():
             store.put_array(f"item{index}-further-{name}", array)
 
@@ -99,14 +88,7 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
     StoreError
         If an array is missing or damaged.
     """
-    layouts = {
-        number: Layout(
-            Partition(store.get_array(f"layout{number}-outputs")),
-            Partition(store.get_array(f"layout{number}-inputs")),
-            store.get_array(f"layout{number}-levels"),
-        )
-        for number in set(record.item_layouts)
-    }
+    layouts = {number: kept_layout(number, store) for number in set(record.item_layouts)}
     made: list[SampledItem] = []
     for index, (name, number) in enumerate(zip(record.item_names, record.item_layouts, strict=True)):
         label = store.get_array(f"item{index}-label") if record.labelled else None
@@ -117,32 +99,11 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                 label,
                 ignored_outputs(label, record.ignore_label),
                 layouts[number],
-                OutputVotes(
-                    store.get_array(f"item{index}-candidate"),
-                    store.get_array(f"item{index}-votes"),
-                    record.n_bound if record.sequence is None else store.get_array(f"item{index}-n"),
-                    _load_scores(record, store, index),
-                    record.sequence,
-                    _load_candidate_votes(record, store, index),
-                    record.n_bound,
-                ),
+                kept_votes(record, index, store),
                 {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
             )
         )
     return made
-
-
-def _load_candidate_votes(record: RunRecord, store: Store, index: int) -> CandidateVotes | None:
-    """Votes of the candidate stage; runs that were sampled before these were kept have none."""
-    name = f"item{index}-candidate-votes"
-    return CandidateVotes(store.get_array(name), record.n_candidate) if store.has_array(name) else None
-
-
-def _load_scores(record: RunRecord, store: Store, index: int) -> OutputScores | None:
-    if record.scores is None:
-        return None
-    tally = record.scores.tally(store.get_array(f"item{index}-scores"), record.n_bound)
-    return OutputScores(tally, store.get_array(f"item{index}-reference"))
 
 
 def ignored_outputs(label: np.ndarray | None, ignore_label: int | None) -> np.ndarray | None:

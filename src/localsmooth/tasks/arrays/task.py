@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import xarray as xr
 
-from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence, require_certifiable
-from localsmooth.certificates.combined import OutputScores, OutputVotes
+from localsmooth.bounds import require_certifiable
 from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
 from localsmooth.runs import RunConfiguration, Store
-from localsmooth.sampling import ArraySubject, ItemTally, SamplingOptions
+from localsmooth.sampling import ArraySubject, SamplingOptions
 from localsmooth.sampling.arrays import prepare_items
 from localsmooth.tasks.arrays.assemble import assemble
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
@@ -28,6 +27,7 @@ from localsmooth.tasks.registry import known_bounds, noise_from_configuration
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
+from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["ArrayTask"]
 
@@ -146,7 +146,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         return Assignment(
             subject,
             plan,
-            lambda tallies: collect([Drawn(_output_votes(tally, scores, sequence)) for tally in tallies]),
+            lambda tallies: collect([Drawn(collected_votes(tally, scores, sequence)) for tally in tallies]),
             facts,
             draw if method is not None and method.draws else None,
         )
@@ -157,10 +157,9 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         save_items(sampled, number_layouts([item.layout for item in sampled]), store)
 
     @classmethod
-    def load(cls, record: RunRecord, kept: Store, tallied: Callable[[], Store]) -> Sequence[SampledItem]:
-        """Read the items back; their votes are kept with them."""
-        del tallied
-        return load_items(record, kept)
+    def load(cls, record: RunRecord, store: Store) -> Sequence[SampledItem]:
+        """Read the items back."""
+        return load_items(record, store)
 
     @classmethod
     def settings(cls, record: RunRecord) -> Settings:
@@ -187,17 +186,6 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         before = baseline.get("method") if isinstance(baseline, dict) else None
         now = None if settings.method is None else settings.method.name
         return record.method if now == before else f"{record.method} ({now or 'collective'})"
-
-
-def _output_votes(
-    tally: ItemTally, scores: ScoreCounting | None, sequence: VoteConfidenceSequence | None
-) -> OutputVotes:
-    counted = None
-    if scores is not None:
-        counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
-    n = tally.n if tally.n_per_output is None else tally.n_per_output
-    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
-    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first, tally.n)
 
 
 def _units(model: Model) -> str:

@@ -1,0 +1,92 @@
+"""Tallies of one item as certificates read them, and how they are kept in a run directory, whatever the input."""
+
+from __future__ import annotations
+
+from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
+from localsmooth.certificates.combined import OutputScores, OutputVotes
+from localsmooth.layout import Layout, Partition
+from localsmooth.runs import Store
+from localsmooth.sampling import ItemTally
+from localsmooth.tasks.record import RunRecord
+from localsmooth.tasks.scores import ScoreCounting
+
+__all__ = ["collected_votes", "keep_layout", "keep_votes", "kept_layout", "kept_votes"]
+
+
+def collected_votes(
+    tally: ItemTally, scores: ScoreCounting | None, sequence: VoteConfidenceSequence | None
+) -> OutputVotes:
+    """Take from a tally what certificates need.
+
+    Parameters
+    ----------
+    tally
+        Of one item.
+    scores
+        How scores were counted, if they were.
+    sequence
+        Confidence sequence of the stopping rule, if there was one.
+    """
+    counted = None
+    if scores is not None:
+        counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
+    n = tally.n if tally.n_per_output is None else tally.n_per_output
+    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first, tally.n)
+
+
+def keep_votes(votes: OutputVotes, index: int, store: Store) -> None:
+    """Keep an item's votes and scores under its number."""
+    store.put_array(f"item{index}-candidate", votes.candidate)
+    store.put_array(f"item{index}-votes", votes.votes)
+    if votes.candidate_votes is not None:
+        store.put_array(f"item{index}-candidate-votes", votes.candidate_votes.votes)
+    if not isinstance(votes.n, int):
+        store.put_array(f"item{index}-n", votes.n)
+    if votes.scores is not None:
+        store.put_array(f"item{index}-scores", ScoreCounting.array(votes.scores.tally))
+        store.put_array(f"item{index}-reference", votes.scores.reference)
+
+
+def kept_votes(record: RunRecord, index: int, store: Store) -> OutputVotes:
+    """Read back what `keep_votes` kept; runs from before votes of the candidate stage were kept have none.
+
+    Raises
+    ------
+    StoreError
+        If an array is missing or damaged.
+    """
+    scores = first = None
+    if record.scores is not None:
+        tally = record.scores.tally(store.get_array(f"item{index}-scores"), record.n_bound)
+        scores = OutputScores(tally, store.get_array(f"item{index}-reference"))
+    if store.has_array(f"item{index}-candidate-votes"):
+        first = CandidateVotes(store.get_array(f"item{index}-candidate-votes"), record.n_candidate)
+    return OutputVotes(
+        store.get_array(f"item{index}-candidate"),
+        store.get_array(f"item{index}-votes"),
+        record.n_bound if record.sequence is None else store.get_array(f"item{index}-n"),
+        scores,
+        record.sequence,
+        first,
+        record.n_bound,
+    )
+
+
+def keep_layout(layout: Layout, number: int, store: Store) -> None:
+    """Keep a layout under its number."""
+    store.put_array(f"layout{number}-outputs", layout.outputs.labels)
+    store.put_array(f"layout{number}-inputs", layout.inputs.labels)
+    store.put_array(f"layout{number}-levels", layout.levels)
+
+
+def kept_layout(number: int, store: Store) -> Layout:
+    """Read a layout back; it comes without views, which only sampling needs.
+
+    Raises
+    ------
+    StoreError
+        If an array is missing or damaged.
+    """
+    outputs, inputs, levels = (store.get_array(f"layout{number}-{part}") for part in ("outputs", "inputs", "levels"))
+    return Layout(Partition(outputs), Partition(inputs), levels)
