@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Int
 
 from localsmooth.baselines.sparse_smooth import tolerated_flips, worst_spending
-from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, ScoreCertificate, certified_radius
+from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs.graph import UNLABELED
@@ -32,8 +32,8 @@ from localsmooth.results import (
     build_dataset,
 )
 from localsmooth.runs import RunConfiguration
-from localsmooth.tasks.description import describe_smoothing
-from localsmooth.tasks.record import ONE_BASIS, RunRecord
+from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
+from localsmooth.tasks.record import RunRecord
 
 __all__ = ["graph_result"]
 
@@ -89,12 +89,14 @@ def graph_result(
     say = tell and (lambda text: tell(f"{name}: {text}"))
     joint, curves = _joint(sampled, certified, settings, masks, say)
     by_deletions = len(settings.deletions) > 1 or len(settings.additions) == 1
+    saving = saving_of([(sampled.layout, sampled.votes)], record)
     run = record.run_info(
         budgets=tuple(map(float, settings.deletions if by_deletions else settings.additions)),
         norm="l0",
         alpha=settings.alpha,
         bound_names=tuple(settings.bounds),
-        assumptions=_assumptions(sampled, settings),
+        assumptions=(*_assumptions(sampled, settings), *common_assumptions(settings, record, saving, outputs="nodes")),
+        saving=saving,
         threat=_words(settings, by_deletions),
         proven=settings.simultaneous.simultaneous,
         smoothing=describe_smoothing(configuration, [sampled.layout], record.sampled),
@@ -314,22 +316,12 @@ def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, .
         "cluster has. Edges are not changed.",
         "Every pair of budgets (ε⁺, ε⁻) rests on the same confidence bounds as the curves.",
     ]
-    kinds = [isinstance(certificate, ScoreCertificate) for certificate in settings.certificates]
-    if len(set(kinds)) > 1:
-        sentences.append(ONE_BASIS)
     if settings.baseline is not None:
         sentences[0] = (
             "Baseline SparseSmooth (Bojchevski et al. 2020): exact certificates from regions of constant likelihood "
             f"ratio, of each node on its own; bounds joined over the {sampled.nodes.size} certified nodes by "
             f"{settings.simultaneous.name}. η and radius are those of {names}."
         )
-    if any(kinds):
-        sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if settings.strictly_local:
         sentences.append(f"The classifier sees {sampled.depth} hops: attributes farther away cannot matter.")
-    if settings.simultaneous.discount:
-        sentences.append(
-            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many nodes are subtracted from "
-            "every certified count."
-        )
     return tuple(sentences)

@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from localsmooth.certificates import ScoreCertificate
+from localsmooth.certificates.combined import OutputVotes
 from localsmooth.layout import Layout
-from localsmooth.results import SmoothedClassifier
+from localsmooth.results import Saving, SmoothedClassifier
 from localsmooth.runs import RunConfiguration
-from localsmooth.tasks.record import RunRecordError, load_record
+from localsmooth.tasks.record import ONE_BASIS, RunRecord, RunRecordError, load_record
+from localsmooth.tasks.stopping import Aims
 
-__all__ = ["describe_smoothing", "sampled_at"]
+__all__ = ["common_assumptions", "describe_smoothing", "sampled_at", "saving_of"]
 
 _SYMBOLS = {"gaussian": ("σ",), "uniform": ("λ",), "bernoulli": ("θ",), "sparse-flips": ("θ⁺", "θ⁻")}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -79,3 +82,59 @@ def sampled_at(out: Path | None) -> str:
     except RunRecordError:
         known = ""
     return known or datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def saving_of(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> Saving | None:
+    """What stopping early saved; None where every group was sampled to the end.
+
+    Parameters
+    ----------
+    sampled
+        Layout and votes of each item.
+    record
+        Of the run.
+    """
+    if record.sequence is None:
+        return None
+    counted: list[int] = []
+    for layout, votes in sampled:
+        first = np.unique(layout.outputs.labels, return_index=True)[1]
+        counted.append(int(np.broadcast_to(votes.n, votes.votes.shape)[first].sum()))
+    return Saving(tuple(counted), tuple(layout.outputs.count * record.n_bound for layout, _ in sampled))
+
+
+def common_assumptions(
+    settings: Aims, record: RunRecord, saving: Saving | None, *, outputs: str = "outputs", one_basis: bool = True
+) -> list[str]:
+    """Sentences that a promise rests on whatever the kind of input.
+
+    Parameters
+    ----------
+    settings
+        What is proven.
+    record
+        Of the run.
+    saving
+        From `saving_of`.
+    outputs
+        What the outputs are called.
+    one_basis
+        Whether votes and scores are combined where both are named.
+    """
+    sentences: list[str] = []
+    if saving is not None:
+        sentences.append(
+            f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "
+            f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
+            "which holds at every number of samples at once."
+        )
+    if settings.needs_scores:
+        sentences.append(f"Scores bounded by {settings.score_bound.name}.")
+    if one_basis and len({isinstance(each, ScoreCertificate) for each in settings.certificates}) > 1:
+        sentences.append(ONE_BASIS)
+    if settings.simultaneous.discount:
+        sentences.append(
+            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many {outputs} are subtracted from "
+            "every certified count."
+        )
+    return sentences

@@ -14,6 +14,7 @@ from localsmooth.bounds import (
     SMALLEST_LEVEL,
     CandidateRule,
     LevelStrategy,
+    ScoreBound,
     Simultaneous,
     VoteConfidenceSequence,
     require_level_strategy,
@@ -33,7 +34,7 @@ _ROUNDS = 16
 
 @runtime_checkable
 class Aims(Proof, Protocol):
-    """What goals are set by."""
+    """Settings with votes and scores, by which goals are set and promises worded."""
 
     @property
     def simultaneous(self) -> Simultaneous | CandidateRule:
@@ -43,6 +44,11 @@ class Aims(Proof, Protocol):
     @property
     def certificates(self) -> Sequence[VoteCertificate | ScoreCertificate]:
         """Base certificates."""
+        ...
+
+    @property
+    def score_bound(self) -> ScoreBound:
+        """Bound on scores."""
         ...
 
     @property

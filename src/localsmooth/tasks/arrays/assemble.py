@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 import xarray as xr
 
-from localsmooth.certificates import ScoreCertificate
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
 from localsmooth.results import ItemResult, Saving, build_dataset, consistent
@@ -16,8 +14,8 @@ from localsmooth.runs import RunConfiguration
 from localsmooth.tasks.arrays.item import certify_item
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
-from localsmooth.tasks.description import describe_smoothing
-from localsmooth.tasks.record import ONE_BASIS, RunRecord
+from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
+from localsmooth.tasks.record import RunRecord
 
 __all__ = ["assemble"]
 
@@ -52,7 +50,7 @@ def assemble(
     if method is not None:
         for item in items:
             method.require(item.layout, noise)
-    saving = _saving(items, record)
+    saving = saving_of([(item.layout, item.votes) for item in items], record)
     run = record.run_info(
         budgets=settings.budgets,
         norm=f"l{noise.norm}",
@@ -75,16 +73,6 @@ def assemble(
     return build_dataset(certified, run)
 
 
-def _saving(items: Sequence[SampledItem], record: RunRecord) -> Saving | None:
-    if record.sequence is None:
-        return None
-    counted: list[int] = []
-    for item in items:
-        first = np.unique(item.layout.outputs.labels, return_index=True)[1]
-        counted.append(int(np.broadcast_to(item.votes.n, item.votes.votes.shape)[first].sum()))
-    return Saving(tuple(counted), tuple(item.layout.outputs.count * record.n_bound for item in items))
-
-
 def _assumptions(record: RunRecord, settings: Settings, saving: Saving | None) -> tuple[str, ...]:
     """Sentences that the promise rests on besides α, N₁ and N₂."""
     method = settings.method
@@ -92,21 +80,7 @@ def _assumptions(record: RunRecord, settings: Settings, saving: Saving | None) -
     sentences = [f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}."]
     if method is not None:
         sentences = list(method.assumptions(settings))
-    if saving is not None:
-        sentences.append(
-            f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "
-            f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
-            "which holds at every number of samples at once."
-        )
-    if settings.needs_scores:
-        sentences.append(f"Scores bounded by {settings.score_bound.name}.")
-    if method is None and len({isinstance(c, ScoreCertificate) for c in settings.certificates}) > 1:
-        sentences.append(ONE_BASIS)
-    if settings.simultaneous.discount:
-        sentences.append(
-            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many outputs are subtracted from "
-            "every certified count."
-        )
+    sentences += common_assumptions(settings, record, saving, one_basis=method is None)
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
     if record.precision != "float32":
