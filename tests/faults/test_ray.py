@@ -127,6 +127,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.long
+@seeded(0)  # Ray draws from the global generator when a cluster of several nodes is made, or one of them goes
 def test_kill_9_of_a_node_in_the_middle_costs_nothing_but_time(tmp_path: Path) -> None:
     """Two raylets, one worker on each; the second node is killed while its actor is at work."""
     from ray.cluster_utils import Cluster
