@@ -45,6 +45,7 @@ from localsmooth.graphs.task import chosen_nodes, require_classifier
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.runs import OtherRunError, SamplingPlan
+from localsmooth.tasks import StopWhenDecided
 from localsmooth.tasks.arrays import Settings
 from localsmooth.tasks.record import RunRecordError
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
@@ -462,3 +463,21 @@ def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, t
     assert said.line() in capsys.readouterr().out
     assert (said.model, said.data) == (parts[0].fingerprint(), parts[1].digest())
     assert said.model[:16] in render_report(result)
+
+
+def test_clusters_that_are_decided_stop_early(parts, tmp_path):
+    """Bounded by a sequence that holds at every number of samples: no count depends on when it stopped."""
+    classifier, graph, layout, nodes = parts
+    plan = SamplingPlan(30, 2000, seed=3, chunk_size=50, stop=StopWhenDecided(target=0.6))
+    result = certify_graph(classifier, graph, layout, nodes, plan=plan, settings=QUICK, out=tmp_path)
+    said = run_info(result)
+    assert said.saving is not None
+    assert 0.1 < said.saving.total < 1
+    assert "confidence sequence" in " ".join(said.assumptions)
+    assert result["certified"].sel(budget=0, target=RATIO).max() > 0.5 * nodes.size
+    again = recertify(tmp_path, QUICK)
+    xr.testing.assert_identical(again.drop_attrs(), result.drop_attrs())
+    with pytest.raises(InvalidInputError, match="scores"):
+        recertify(tmp_path, replace(QUICK, certificates=(SparseScores(),)))
+    with pytest.raises(InvalidInputError, match="fixed beforehand"):
+        certify_graph(*parts, plan=plan, settings=replace(QUICK, certificates=(SparseScores(),)))
