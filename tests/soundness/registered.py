@@ -14,7 +14,7 @@ from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, V
 from localsmooth.collective import Bound, Exact, Milp, Threat
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
-from localsmooth.pipeline import COLLECTIVE_BOUNDS, ItemMethod
+from localsmooth.pipeline import ItemMethod
 
 __all__ = ["BASELINES", "BOUNDS", "NOISES", "THREATS", "certificates_for", "combinations", "concrete"]
 
@@ -38,10 +38,8 @@ THREATS: Mapping[str, type[Threat]] = concrete(collective, Threat)
 CERTIFICATES: Mapping[str, type[Certificate]] = dict(certificates.VOTE_CERTIFICATES) | dict(
     certificates.SCORE_CERTIFICATES
 )
-BOUNDS: dict[str, Bound] = dict(COLLECTIVE_BOUNDS) | {
-    name: one()
-    for name, one in concrete(collective, Bound).items()
-    if not any(type(known) is one for known in COLLECTIVE_BOUNDS.values())
+BOUNDS: dict[str, Bound] = {name: one() for name, one in collective.BOUNDS.items()} | {
+    name: one() for name, one in concrete(collective, Bound).items() if collective.BOUNDS.known_as(one) is None
 }
 """By name; those of no registry with their defaults."""
 

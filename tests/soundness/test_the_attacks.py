@@ -18,8 +18,8 @@ from tests.chance import assert_binomial
 from threats import COLLECTIVE_THREATS, ITEM_THREATS, cases_for
 from worlds import WORLDS
 
-from localsmooth import graphs, pipeline
-from localsmooth.collective import Bound, Envelope, Threat
+from localsmooth import collective, graphs, pipeline
+from localsmooth.collective import Bound, Envelope, Threat, as_bound
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import sample_edges, sample_nodes
 from localsmooth.layout import Layout
@@ -40,7 +40,7 @@ def test_everything_that_is_registered_is_attacked() -> None:
     covered = {kind for world in worlds for case in cases_for(world) for kind in case.covers}
     assert set(THREATS.values()) == COLLECTIVE_THREATS <= covered
     assert set(concrete(pipeline, ItemThreat).values()) == ITEM_THREATS <= covered
-    named = {type(bound) for bound in (*pipeline.COLLECTIVE_BOUNDS.values(), *graphs.COLLECTIVE_BOUNDS.values())}
+    named = {type(bound) for bound in (*map(as_bound, collective.BOUNDS), *graphs.COLLECTIVE_BOUNDS.values())}
     assert named <= {type(bound) for bound in BOUNDS.values()}
 
 

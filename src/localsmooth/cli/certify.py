@@ -13,19 +13,7 @@ from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller, telling
 from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration
-from localsmooth.config.build import (
-    build_items,
-    build_layout,
-    build_noise,
-    build_options,
-    build_plan,
-    build_scores,
-    build_settings,
-)
-from localsmooth.config.build_model import build_model
-from localsmooth.config.execution import build_executor
 from localsmooth.config.load import with_execution
-from localsmooth.config.methods import build_method
 from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline.certify import run_certification
 
@@ -43,19 +31,19 @@ def run_configuration(
     """Build everything a configuration describes and certify it into a run directory."""
     try:
         return run_certification(
-            build_model(configuration),
-            build_items(configuration),
-            layout=build_layout(configuration),
-            noise=build_noise(configuration.noise),
-            plan=build_plan(configuration),
-            settings=build_settings(configuration.certificate, configuration.noise),
-            scores=build_scores(configuration),
-            method=build_method(configuration.certificate),
+            configuration.model.build(configuration.sampling),
+            configuration.items(),
+            layout=configuration.layout.build(configuration.noise),
+            noise=configuration.noise.build(),
+            plan=configuration.sampling.build(),
+            settings=configuration.certificate.build(configuration.noise),
+            scores=configuration.sampling.score_counting(),
+            method=configuration.certificate.method(),
             out=out,
             name=configuration.name,
             configuration=configuration.model_dump(mode="json"),
-            options=build_options(configuration),
-            executor=build_executor(configuration.execution),
+            options=configuration.sampling.options(),
+            executor=configuration.execution.build(),
             progress=told.progress,
             store=store,
             part=part,
@@ -78,9 +66,9 @@ def certify(
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
     with telling(log) as told:
-        configuration = load_any_configuration(config)
-        # A model's module is looked for beside the file that names it, as Python does for a script.
+        # Modules are looked for beside the file that names them, as Python does for a script.
         sys.path.insert(0, str(config.resolve().parent))
+        configuration = load_any_configuration(config)
         configuration = with_execution(
             configuration,
             executor=None if executor is None else executor.value,

@@ -14,20 +14,13 @@ from rich.table import Table
 
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller
-from localsmooth.config.build_graph import (
-    build_classifier,
-    build_graph_data,
-    build_graph_plan,
-    build_graph_settings,
-)
-from localsmooth.config.execution import build_executor
+from localsmooth.collective import as_bounds
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Part
 from localsmooth.graphs import GraphSettings, certify_graph, recertify_graph
 from localsmooth.graphs.store import GRAPH_ADDITIONS
-from localsmooth.pipeline import COLLECTIVE_BOUNDS as ALL_BOUNDS
 from localsmooth.pipeline.record import RunRecord
 from localsmooth.pipeline.registry import known_bounds
 from localsmooth.results import kind_curve
@@ -49,23 +42,23 @@ def run_graph_configuration(
     """Train or load, sample what is missing, and certify into a run directory."""
     file = out / "network.safetensors"
     try:
-        data = build_graph_data(configuration)
+        data = configuration.graph.build(configuration.noise)
         if not file.exists():
             told.say("Preparing the model; a network without weights is trained now.")
-        classifier = build_classifier(configuration, data, file)
+        classifier = configuration.model.build(data, file)
         return certify_graph(
             classifier,
             data.graph,
             data.layout,
             data.nodes,
-            plan=build_graph_plan(configuration),
-            settings=build_graph_settings(configuration.certificate),
+            plan=configuration.sampling.build(),
+            settings=configuration.certificate.build(),
             out=out,
             name=configuration.name,
             graph_name=data.name,
             configuration=configuration.model_dump(mode="json"),
             options=SamplingOptions(batch_size=configuration.sampling.batch_size),
-            executor=build_executor(configuration.execution),
+            executor=configuration.execution.build(),
             progress=told.progress,
             store=store,
             part=part,
@@ -98,16 +91,16 @@ def recertify_graph_run(
     if bounds is not None:
         if settings.baseline is not None:
             raise InvalidInputError("--bound", f"{settings.baseline.name} has a bound of its own", "Leave --bound out")
-        changes["bounds"] = {name: ALL_BOUNDS[name] for name in bounds}
+        changes["bounds"] = as_bounds(bounds, "--bound")
     return recertify_graph(run, replace(settings, **changes))
 
 
 def _settings(record: RunRecord, config: Path | None) -> GraphSettings:
     if config is not None:
-        return build_graph_settings(load_graph_certificate(config))
+        return load_graph_certificate(config).build()
     stored = record.configuration.get("certificate")
     if stored is not None:
-        return build_graph_settings(GraphCertificateSection.model_validate(stored))
+        return GraphCertificateSection.model_validate(stored).build()
     # A run made in Python: what its certificates were made of is not known, what they were about is.
     additions = record.configuration.get(GRAPH_ADDITIONS, GraphSettings.additions)
     deletions = [int(budget) for budget in record.budgets]

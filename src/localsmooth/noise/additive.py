@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -31,9 +30,6 @@ class AdditiveNoise(Noise):
     """
 
     clamp: bool = False
-
-    distribution: ClassVar[str]
-    """Name of the family, as stored with a run."""
 
     @staticmethod
     @abstractmethod

@@ -3,13 +3,11 @@
 from localsmooth.pipeline.certify import certify
 from localsmooth.pipeline.method import ItemMethod
 from localsmooth.pipeline.recertify import recertify
-from localsmooth.pipeline.registry import COLLECTIVE_BOUNDS
 from localsmooth.pipeline.settings import CertificationSettings
 from localsmooth.pipeline.stopping import StopWhenDecided
 from localsmooth.pipeline.threat import Flips, ItemThreat, Kind, NormBall
 
 __all__ = [
-    "COLLECTIVE_BOUNDS",
     "CertificationSettings",
     "Flips",
     "ItemMethod",

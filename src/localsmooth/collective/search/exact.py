@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -31,6 +32,8 @@ class Exact(Bound):
     time_limit
         Seconds for all budgets together, None for no limit.
     """
+
+    name: ClassVar[str] = "exact"
 
     gap: Number = 0
     time_limit: Number | None = 60.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 from localsmooth.collective.kernel.answer import Status
 from localsmooth.collective.kernel.arrays import Number
@@ -38,6 +39,8 @@ class Milp(Bound):
     time_limit
         Seconds for all budgets together, None for no limit. HiGHS gets half of it, the proof what is left.
     """
+
+    name: ClassVar[str] = "milp"
 
     bins: int | None = None
     time_limit: Number | None = 60.0
