@@ -35,7 +35,7 @@ from localsmooth.report.html import render_report
 from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from tests.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
+from localsmooth.testing.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
 
 SIGMA = 0.5
 STEPS = np.linspace(-1.0, 1.0, 9)

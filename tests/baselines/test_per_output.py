@@ -21,7 +21,7 @@ from localsmooth.pipeline.registry import DEFAULT_BOUNDS
 from localsmooth.report.html import render_report
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from tests.chance import assert_level_kept
+from localsmooth.testing.chance import assert_level_kept
 
 from ..pipeline.models import threshold_model
 

@@ -31,7 +31,7 @@ from localsmooth.locality import (
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, Uniform
 from localsmooth.report.locality import levels_figure, locality_figure
-from tests.chance import assert_binomial
+from localsmooth.testing.chance import assert_binomial
 from tests.tiny_runs import changed, configuration, write_inputs
 
 SHAPE = (4, 6)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.chance import assert_binomial
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
 from localsmooth.noise import Bernoulli, Noise, Randomness, SparseFlips, drawable_probabilities, flip_caps
+from localsmooth.testing.chance import assert_binomial
 
 ITEM = torch.tensor([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
 BERNOULLI_MAP = np.array([0.01, 0.5, np.inf])

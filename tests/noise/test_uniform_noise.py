@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tests.chance import likely
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Randomness, Uniform
+from localsmooth.testing.chance import likely
 
 ITEM = torch.arange(12, dtype=torch.float32).reshape(3, 2, 2) / 10
 LEVELS = np.array([[0.1, 0.5], [1.0, np.inf]])

@@ -32,7 +32,7 @@ from localsmooth.pipeline.settings import short_decimal
 from localsmooth.results import ACCURACY, RATIO, load, run_info
 from localsmooth.runs import SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
-from tests.chance import CHECK, assert_binomial
+from localsmooth.testing.chance import CHECK, assert_binomial
 
 from .models import mean_model, threshold_model
 

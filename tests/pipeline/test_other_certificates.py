@@ -28,7 +28,7 @@ from localsmooth.pipeline.threat import Flips, Kind, NormBall
 from localsmooth.results import RATIO, load, run_info
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from tests.chance import CHECK
+from localsmooth.testing.chance import CHECK
 
 SHAPE = (4, 6)
 

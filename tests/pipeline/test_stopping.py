@@ -41,7 +41,7 @@ from localsmooth.pipeline.stopping import Goal, with_goals
 from localsmooth.results import RATIO, load, run_info
 from localsmooth.runs import DirectoryStore, SamplingPlan, StoppingRule
 from localsmooth.sampling import SamplingOptions
-from tests.chance import assert_level_kept
+from localsmooth.testing.chance import assert_level_kept
 from tests.config.test_configuration import changed
 from tests.pipeline.models import threshold_model
 

@@ -14,7 +14,6 @@ from ledger import Ledger
 from registered import BOUNDS, CERTIFICATES, NOISES, THREATS, certificates_for, concrete, quick
 from test_every_baseline import COUNTED, admitted
 from test_every_certificate import sampled, truthful
-from tests.chance import assert_binomial
 from threats import COLLECTIVE_THREATS, ITEM_THREATS, cases_for
 from worlds import WORLDS
 
@@ -27,6 +26,7 @@ from localsmooth.noise import Gaussian, Noise, SparseFlips
 from localsmooth.pipeline import ItemMethod, ItemThreat, NormBall
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.testing.chance import assert_binomial
 
 SEEDS = range(3)
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise.base import Noise, PreparedNoise
-from localsmooth.noise.precision import require_floating
+from localsmooth.noise.precision import attained_levels, require_floating
 from localsmooth.noise.randomness import Randomness
 
 __all__ = ["AdditiveNoise"]
@@ -37,7 +37,7 @@ class AdditiveNoise(Noise):
         """Overwrite `out` with draws of the standard law."""
 
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
-        """Refuse levels that are not positive."""
+        """Refuse levels that are not positive, in single precision too."""
         if levels.ndim != 2:
             raise InvalidInputError(
                 "levels",
@@ -50,6 +50,7 @@ class AdditiveNoise(Noise):
                 f"the smallest level is {levels.min()}",
                 "Every level must be positive (inf hides inputs altogether)",
             )
+        attained_levels(levels)
 
     def prepare(
         self,
