@@ -17,10 +17,6 @@ class TestGaussian(NoiseContract):
     case = GAUSSIAN
 
 
-class TestClampedGaussian(NoiseContract):
-    case = replace(GAUSSIAN, noise=Gaussian(clamp=False))
-
-
 class TestUniform(NoiseContract):
     case = UNIFORM
 

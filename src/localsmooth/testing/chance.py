@@ -38,9 +38,8 @@ def likely(p_values: Numbers) -> bool:
 def binomial_p_values(counts: Numbers, trials: Numbers, chance: Numbers) -> np.ndarray:
     """Exact and two-sided: twice the smaller tail."""
     counts = np.asarray(counts)
-    return np.minimum(
-        1, 2 * np.minimum(stats.binom.cdf(counts, trials, chance), stats.binom.sf(counts - 1, trials, chance))
-    )
+    smaller = np.minimum(stats.binom.cdf(counts, trials, chance), stats.binom.sf(counts - 1, trials, chance))
+    return np.asarray(np.minimum(1, 2 * smaller))
 
 
 def assert_binomial(counts: Numbers, trials: Numbers, chance: Numbers) -> None:
