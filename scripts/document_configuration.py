@@ -10,9 +10,11 @@ import typing
 from pathlib import Path
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from localsmooth.config import Configuration, GraphConfiguration
+from localsmooth.config.section import Named, sections_of
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 HEAD = """# Configuration
@@ -30,20 +32,12 @@ This page is made from the schema by `python scripts/document_configuration.py`.
 TITLES = ("The file", "The file of a graph")
 
 
-def sections_within(annotation: object) -> list[type[BaseModel]]:
-    """All sections that an annotation admits."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated, list):
-        return [s for argument in typing.get_args(annotation) for s in sections_within(argument)]
-    return []
-
-
 def type_words(annotation: object) -> str:
     """A type in a reader's words."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return type_words(arguments[0])
+        names = [name for mark in arguments[1:] if isinstance(mark, Named) for name in mark.names]
+        return ", ".join(f'`"{name}"`' for name in names) or type_words(arguments[0])
     if origin is typing.Literal:
         return ", ".join(f'`"{a}"`' for a in arguments)
     if origin in (typing.Union, types.UnionType):
@@ -58,10 +52,20 @@ def type_words(annotation: object) -> str:
     return "table" if isinstance(annotation, type) and issubclass(annotation, BaseModel) else str(annotation)
 
 
+def chooses(field: FieldInfo) -> bool:
+    """Whether a key selects a section."""
+    return typing.get_origin(field.annotation) is typing.Literal and field.is_required()
+
+
+def keys(section: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    """Keys with what selects the section first, then those that are required."""
+    return sorted(section.model_fields.items(), key=lambda key: (not chooses(key[1]), not key[1].is_required()))
+
+
 def rows(section: type[BaseModel]) -> list[str]:
     """One table row per key."""
     made = ["| key | value | default | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in section.model_fields.items():
+    for name, field in keys(section):
         if field.is_required():
             default = "required"
         elif field.default_factory is not None or field.default is PydanticUndefined:
@@ -69,8 +73,7 @@ def rows(section: type[BaseModel]) -> list[str]:
         else:
             default = "" if field.default is None else f"`{field.default!r}`".replace("'", '"')
             default = {"`True`": "`true`", "`False`": "`false`"}.get(default, default)
-        chooses = typing.get_origin(field.annotation) is typing.Literal and field.is_required()
-        meaning = "Selects these keys." if chooses else " ".join((field.description or "").split())
+        meaning = "Selects these keys." if chooses(field) else " ".join((field.description or "").split())
         made.append(f"| `{name}` | {type_words(field.annotation)} | {default} | {meaning} |")
     return made
 
@@ -79,13 +82,13 @@ def describe(section: type[BaseModel], title: str, level: int) -> list[str]:
     """A section with its keys, and then the sections inside it."""
     words = " ".join((section.__doc__ or "").split())
     lines = [f"{'#' * level} {title}", "", words, "", *rows(section), ""]
-    for name, field in section.model_fields.items():
-        inner = sections_within(field.annotation)
+    for name, field in keys(section):
+        inner = sections_of(field)
         for choice in inner:
             tags = [
                 f'{key} = "{typing.get_args(f.annotation)[0]}"'
                 for key, f in choice.model_fields.items()
-                if typing.get_origin(f.annotation) is typing.Literal and f.is_required() and len(inner) > 1
+                if chooses(f) and len(inner) > 1
             ]
             path = name if title in TITLES else f"{title.split('`')[1].strip('[]')}.{name}"
             suffix = f" with `{tags[0]}`" if tags else ""

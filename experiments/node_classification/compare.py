@@ -22,7 +22,6 @@ from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein
 from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import Exact
 from localsmooth.config import GraphConfiguration, parse_graph_configuration
-from localsmooth.config.build_graph import build_classifier, build_graph_data, build_graph_plan
 from localsmooth.execution import default_progress
 from localsmooth.graphs import (
     attribute_caps,
@@ -88,12 +87,12 @@ def sample(task: Task) -> None:
     for levels, number in task.methods():
         asked = configuration(task, number, levels)
         started = time.perf_counter()
-        prepared = build_graph_data(asked)
-        classifier = build_classifier(asked, prepared, task.runs / f"{task.name(levels)}.safetensors")
+        prepared = asked.graph.build(asked.noise)
+        classifier = asked.model.build(prepared, task.runs / f"{task.name(levels)}.safetensors")
         trained = time.perf_counter()
         place = task.runs / f"{task.name(levels)}-{number}"
         with DirectoryStore(place) as store:
-            arguments = classifier, prepared.graph, prepared.layout, build_graph_plan(asked), store
+            arguments = classifier, prepared.graph, prepared.layout, asked.sampling.build(), store
             tally = sample_nodes(*arguments, progress=default_progress())
         right = (tally.candidate == prepared.graph.labels)[prepared.split.test].mean()
         seconds = f"trained {trained - started:.0f} s, sampled {time.perf_counter() - trained:.0f} s"
@@ -116,10 +115,10 @@ def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, ch
     """Print one distribution's rows."""
     budgets = BUDGETS[kind]
     asked = configuration(task, samples, levels)
-    prepared = build_graph_data(asked)
+    prepared = asked.graph.build(asked.noise)
     store = DirectoryStore(task.runs / f"{task.name(levels)}-{samples}", read_only=True)
     try:
-        tally = collect_tallies(store, [prepared.layout], node_counters(), plan=build_graph_plan(asked))[0]
+        tally = collect_tallies(store, [prepared.layout], node_counters(), plan=asked.sampling.build())[0]
     except StoreError:
         return  # not complete yet
     nodes = prepared.split.test

@@ -45,6 +45,7 @@ from .collective import (
 from .datasets import Item, ItemSet, load_arrays, load_pictures
 from .errors import InvalidInputError, LocalsmoothError
 from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
+from .extension import register
 from .layout import (
     Grid,
     GridLayout,
@@ -146,6 +147,7 @@ __all__ = [
     "masked",
     "pick_k",
     "recertify",
+    "register",
     "save_result",
     "settings_of",
     "smallest_budgets",

@@ -35,7 +35,7 @@ from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import StopWhenDecided
-from tests.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
+from localsmooth.testing.chance import CHECK, assert_binomial, assert_level_kept, mean_margin
 from tests.flat import certify, recertify
 
 SIGMA = 0.5

@@ -13,7 +13,6 @@ from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCe
 from localsmooth.cli.app import app
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError
-from localsmooth.config.methods import build_method
 from localsmooth.errors import InvalidInputError
 from localsmooth.results import load, run_info
 from tests.flat import recertify
@@ -104,9 +103,9 @@ def section(baseline: str, further: str = "") -> CertificateSection:
 
 
 def test_every_baseline_has_a_name() -> None:
-    assert build_method(CertificateSection.model_validate({"alpha": 0.1, "budgets": [0.0]})) is None
+    assert CertificateSection.model_validate({"alpha": 0.1, "budgets": [0.0]}).method() is None
     made = [
-        build_method(section(text))
+        section(text).method()
         for text in (
             '{ method = "cohen" }',
             '{ method = "segcertify", tau = 0.9 }',
@@ -115,14 +114,14 @@ def test_every_baseline_has_a_name() -> None:
         )
     ]
     assert made == [Cohen(), SegCertify(0.9), CentreSmoothing(0.1, 9, 0.4), SparseSmooth(7)]
-    fields = build_method(section('{ method = "receptive-fields", receptive_field = 3, horizon = 7 }'))
+    fields = section('{ method = "receptive-fields", receptive_field = 3, horizon = 7 }').method()
     assert isinstance(fields, ReceptiveFields)
     assert (fields.receptive_field, fields.horizon) == (3, 7)
 
 
 def test_keys_that_a_baseline_does_not_heed_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"certificate\.bounds"):
-        build_method(section('{ method = "cohen" }', 'bounds = ["lp"]'))
+        section('{ method = "cohen" }', 'bounds = ["lp"]').method()
 
 
 def test_faults_are_named(folder: Path) -> None:

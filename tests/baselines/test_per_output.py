@@ -19,8 +19,8 @@ from localsmooth.noise import Uniform
 from localsmooth.report.html import render_report
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
-from tests.chance import assert_level_kept
+from localsmooth.tasks.registry import DEFAULT_BOUNDS
+from localsmooth.testing.chance import assert_level_kept
 from tests.flat import certify, recertify
 
 from ..pipeline.models import threshold_model
@@ -62,10 +62,10 @@ def test_cohen_counts_textbook_radii() -> None:
 
 def test_a_grid_of_one_cell_is_the_counted_form(tmp_path: Path) -> None:
     """Under isotropic noise every collective bound, the exact one included, is SegCertify's counted form."""
-    grid = run(bounds=COLLECTIVE_BOUNDS, budgets=BUDGETS[::4], out=tmp_path / "run")
+    grid = run(bounds=["naive", "lp", "envelope", "exact"], budgets=BUDGETS[::4], out=tmp_path / "run")
     counted = recertify(tmp_path / "run", method=Cohen())
     for target in ("ratio", "accuracy"):
-        for bound in COLLECTIVE_BOUNDS:
+        for bound in (*DEFAULT_BOUNDS, "exact"):
             np.testing.assert_array_equal(
                 grid["certified"].sel(target=target, bound=bound).values,
                 counted["certified"].sel(target=target, bound="naive").values,
@@ -76,9 +76,7 @@ def test_a_grid_of_one_cell_is_the_counted_form(tmp_path: Path) -> None:
 
 def test_localized_collective_bounds_are_never_below_the_baseline_at_the_smallest_level(tmp_path: Path) -> None:
     run(GridLayout((2, 3), SIGMA, 3 * SIGMA), out=tmp_path / "run")
-    result = recertify(
-        tmp_path / "run", bounds={**COLLECTIVE_BOUNDS, "exact": Exact(time_limit=2.0)}, budgets=[0.1, 0.3]
-    )
+    result = recertify(tmp_path / "run", bounds={**DEFAULT_BOUNDS, "exact": Exact(time_limit=2.0)}, budgets=[0.1, 0.3])
     naive = result["certified"].sel(bound="naive").values
     for bound in ("lp", "envelope", "exact"):
         assert (result["certified"].sel(bound=bound).values >= naive).all()

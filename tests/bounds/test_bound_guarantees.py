@@ -7,17 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from guarantee import (
-    BELOW_THRESHOLD,
-    SCORE_LAWS,
-    VOTE_FIELDS,
-    ScoreContract,
-    SimultaneousContract,
-    VoteContract,
-    VoteField,
-)
 from scipy import stats
-from tests.chance import assert_level_kept, normal_margin
 
 from localsmooth.bounds import (
     Betting,
@@ -34,9 +24,12 @@ from localsmooth.bounds import (
     WeightedBonferroni,
     clopper_pearson_lower,
 )
+from localsmooth.testing import ScoreBoundContract, SimultaneousContract, VoteBoundContract
+from localsmooth.testing.chance import assert_level_kept, normal_margin
+from localsmooth.testing.confidence import BELOW_THRESHOLD, SCORE_LAWS, VOTE_FIELDS, VoteField
 
 
-class TestClopperPearsonLower(VoteContract):
+class TestClopperPearsonLower(VoteBoundContract):
     bound = staticmethod(clopper_pearson_lower)
 
     def test_the_level_is_used_up(self) -> None:
@@ -46,7 +39,7 @@ class TestClopperPearsonLower(VoteContract):
             assert self.miss_probability(q, 40, 0.05) == pytest.approx(0.05, rel=1e-6)
 
 
-class TestVoteSequenceAtOneCount(VoteContract):
+class TestVoteSequenceAtOneCount(VoteBoundContract):
     bound = staticmethod(lambda votes, n, level: VoteConfidenceSequence().lower(votes, n, level))
 
 
@@ -66,19 +59,19 @@ class TestFixedThresholdHolm(SimultaneousContract):
     strategy = FixedThresholdHolm(0.75)
 
 
-class TestEmpiricalBernstein(ScoreContract):
+class TestEmpiricalBernstein(ScoreBoundContract):
     bound = EmpiricalBernstein()
 
 
-class TestCdfBand(ScoreContract):
+class TestCdfBand(ScoreBoundContract):
     bound = CdfBand()
 
 
-class TestBetting(ScoreContract):
+class TestBetting(ScoreBoundContract):
     bound = Betting()
 
 
-class TestBettingWithTwoStakes(ScoreContract):
+class TestBettingWithTwoStakes(ScoreBoundContract):
     bound = Betting(stakes=2)
 
 
@@ -90,7 +83,7 @@ def normal_lower(votes: np.ndarray, n: int, level: float) -> np.ndarray:
     return share - stats.norm.isf(level) * np.sqrt(share * (1 - share) / n)
 
 
-class WrongVotes(VoteContract):
+class WrongVotes(VoteBoundContract):
     bound = staticmethod(normal_lower)
 
 
@@ -198,11 +191,11 @@ class PrintedBand:
         )
 
 
-class NormalScoresTests(ScoreContract):
+class NormalScoresTests(ScoreBoundContract):
     bound = NormalScores()
 
 
-class PrintedMeanTests(ScoreContract):
+class PrintedMeanTests(ScoreBoundContract):
     bound = PrintedBand(wrong_deviation=False)
 
 
@@ -257,7 +250,7 @@ def test_simultaneous_bounds_at_length(contract: type[SimultaneousContract], fie
 @pytest.mark.long
 @pytest.mark.parametrize("contract", [TestEmpiricalBernstein, TestCdfBand, TestBetting])
 @pytest.mark.parametrize("law", SCORE_LAWS, ids=lambda law: law.name)
-def test_score_bounds_at_length(contract: type[ScoreContract], law) -> None:
+def test_score_bounds_at_length(contract: type[ScoreBoundContract], law) -> None:
     contract().check(law, repeats=30_000)
 
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from guarantee import VOTE_FIELDS, SimultaneousContract, VoteField
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from localsmooth.bounds import (
     smallest_sample_count,
 )
 from localsmooth.errors import InvalidInputError
+from localsmooth.testing.confidence import VOTE_FIELDS, SimultaneousContract, VoteField
 
 # Every bound is refused by a hair: the worst case for whoever looks before choosing the levels.
 JUST_REFUSED = VoteField(np.full(20, 0.75 - 1e-9), 400)

@@ -9,7 +9,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from guarantee import BINS, SCORE_LAWS, moments_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -30,6 +29,7 @@ from localsmooth.bounds import (
 )
 from localsmooth.bounds.rounding import finish
 from localsmooth.errors import InvalidInputError
+from localsmooth.testing.confidence import BINS, SCORE_LAWS, moments_of
 
 GRID = even_thresholds(BINS)
 scores_arrays = npst.arrays(np.float64, st.tuples(st.integers(2, 30), st.integers(1, 3)), elements=st.floats(0, 1))

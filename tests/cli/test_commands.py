@@ -16,7 +16,7 @@ from localsmooth.cli.demo import demo_configurations
 from localsmooth.cli.recertify import parse_budgets
 from localsmooth.cli.summary import print_summary
 from localsmooth.config import parse_configuration
-from localsmooth.config.execution import ExecutionSection, build_executor
+from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.load import with_execution
 from localsmooth.errors import InvalidInputError
@@ -104,7 +104,7 @@ def test_executors_of_the_file_are_changed_by_the_command_line(tmp_path: Path) -
     assert (other.executor, other.workers, other.gpus_per_worker) == ("threads", 2, None)
     executors = {None: type(None), "serial": SerialExecutor, "threads": ThreadExecutor, "processes": ProcessExecutor}
     for name, kind in executors.items():
-        assert type(build_executor(ExecutionSection(executor=name))) is kind  # type: ignore[arg-type]
+        assert type(ExecutionSection(executor=name).build()) is kind  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="address goes with"):
         with_execution(configuration, address="auto")
     with pytest.raises(ConfigurationError, match="workers goes with"):

@@ -1,15 +1,15 @@
-"""Random small problems for property tests, and the stored ones with known answers."""
+"""The stored problems with known answers, and seeds of small random ones."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
-import numpy as np
 from hypothesis import strategies as st
 
 from localsmooth.collective import Caps, Integer, Problem, Rows
-from localsmooth.collective.kernel.steps import Steps, step_functions
+from localsmooth.testing.collective import SmallProblem
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "collective.json").read_text())
 
@@ -26,42 +26,14 @@ def stored(case) -> Problem:
     return Problem(case["weights"], case["eta"], case["group"], threat, case["targets"])
 
 
-def random_problem(seed, integer=False, certificates=1, outputs=None, rows=1, groups=None, columns=None):
-    """Return the arguments of a problem as plain arrays, with ties, zeros and idle groups among them."""
-    r = np.random.default_rng(seed)
-    groups = groups or int(r.integers(1, 4))
-    columns = columns or int(r.integers(1, 4))
-    outputs = int(r.integers(1, 8)) if outputs is None else outputs
-    weights = r.choice([0.0, 0.5, 1.0, 2.0, 7.0], size=(certificates, groups, columns)) * r.uniform(0.5, 1.5)
-    if r.random() < 0.5:
-        weights = weights * r.uniform(0.5, 1.0, size=weights.shape)
-    eta = np.round(r.gamma(1.5, 1.0, size=(certificates, outputs)), int(r.integers(0, 4)))
-    A = np.ones((1, columns)) if rows == 1 else r.choice([0.0, 1.0, 2.0], size=(rows, columns)) + np.eye(rows, columns)
-    c = r.uniform(0.1, 2.0, size=len(A))
-    caps = [None if r.random() < 0.5 else float(r.uniform(0.1, 1.0)) for _ in range(columns)]
-    if np.any(A.max(axis=0) == 0):
-        A, c = np.concatenate([A, np.ones((1, columns))]), np.append(c, 1.0)
-    if integer:
-        A = np.ceil(A)
-        c = r.integers(0, 5, size=len(A)).astype(float)
-        caps = [int(r.integers(1, 4)) for _ in range(columns)]
-    return {
-        "weights": weights,
-        "eta": eta,
-        "group": r.integers(0, groups, size=outputs),
-        "A": A,
-        "c": c,
-        "caps": caps,
-        "integer": integer,
-        "targets": np.arange(outputs),
-    }
+def random_problem(seed, **kind):
+    """Return the arguments of a small problem as plain arrays, with ties, zeros and idle groups among them."""
+    made = SmallProblem.random(seed, **kind)
+    return {field.name: getattr(made, field.name) for field in fields(made)}
 
 
 def build(case) -> Problem:
-    threat = Rows(case["A"], case["c"]) & Caps(case["caps"])
-    if case["integer"]:
-        threat = threat & Integer()
-    return Problem(case["weights"], case["eta"], case["group"], threat, case["targets"])
+    return SmallProblem(**case).build()
 
 
 seeds = st.integers(0, 2**32 - 1)

@@ -35,7 +35,9 @@ def ordinary(seed):
     integer, certificates = seed % 4 == 1, 2 if seed % 4 == 3 else 1
     outputs = int(r.integers(0, 6)) if certificates > 1 else None
     groups = 2 if certificates > 1 else None
-    case = random_problem(seed, integer, certificates, outputs, rows=1 + seed % 3, groups=groups)
+    case = random_problem(
+        seed, integer=integer, certificates=certificates, outputs=outputs, rows=1 + seed % 3, groups=groups
+    )
     if r.random() < 0.1:
         case["weights"][:, int(r.integers(case["weights"].shape[1]))] = 0.0
     if r.random() < 0.15:

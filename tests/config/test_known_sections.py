@@ -17,8 +17,6 @@ from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.config import parse_configuration
-from localsmooth.config.build import build_items
-from localsmooth.config.build_model import build_model
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.segmentation import segmentation_network
@@ -97,18 +95,19 @@ def test_a_network_and_its_pictures(architecture: str, folder: Path, fake_packag
     with seeded(0):
         save_weights(FakeNetwork("resnet18", encoder_weights=None, in_channels=3, classes=21), folder)
     configuration = configure(folder, architecture)
-    items = build_items(configuration)
+    items = configuration.items()
     assert items.ignore_label == 255
     assert items.items[0].image.shape == (3, 35, 45)
-    model = build_model(configuration)
+    model = configuration.model.build(configuration.sampling)
     assert model(torch.from_numpy(items.items[0].image)[None]).shape == (1, 21, 35, 45)
 
 
 def test_wrong_weights_and_encoders_are_named(folder: Path, fake_package: None) -> None:
     with seeded(0):
         save_weights(nn.Linear(2, 2), folder)
+    configuration = configure(folder)
     with pytest.raises(ConfigurationError, match="checkpoint"):
-        build_model(configure(folder))
+        configuration.model.build(configuration.sampling)
     with pytest.raises(InvalidInputError, match="encoder"):
         segmentation_network("unet", encoder="resnet1", classes=2)
 
@@ -132,7 +131,7 @@ def test_the_real_networks(architecture: Any, folder: Path) -> None:
     with seeded(0):
         save_weights(segmentation_network(architecture, classes=21), folder)
     configuration = configure(folder, architecture)
-    image = torch.from_numpy(build_items(configuration).items[0].image)[None]
-    scores = build_model(configuration)(image)
+    image = torch.from_numpy(configuration.items().items[0].image)[None]
+    scores = configuration.model.build(configuration.sampling)(image)
     assert scores.shape == (1, 21, 35, 45)
     assert torch.isfinite(scores).all()

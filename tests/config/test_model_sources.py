@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from localsmooth.config.build_model import _callable_model  # pyright: ignore[reportPrivateUsage]
-from localsmooth.config.schema import CallableModelSection
+from localsmooth.config.models import CallableModelSection
+from localsmooth.config.sampling import SamplingSection
 
 FILE = """
 import numpy as np
@@ -54,6 +54,6 @@ def test_helpers_in_the_same_file_count(name: str, tmp_path: Path, monkeypatch: 
         section = CallableModelSection(
             kind="callable", function=f"labelling:{name}", bounds=(0.0, 1.0), classes=2, output="labels"
         )
-        fingerprints.append(_callable_model(section).fingerprint())
+        fingerprints.append(section.build(SamplingSection(n_candidate=1, n_bound=1)).fingerprint())
     sys.modules.pop("labelling", None)
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]

@@ -6,7 +6,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import AttributeNoise, CompiledThinning, NumpyThinning, SparseSample, random_stream, thinning
 from localsmooth.graphs.thinning import best_thinning
 from localsmooth.layout import Layout, Partition
-from tests.chance import assert_binomial
+from localsmooth.testing.chance import assert_binomial
 
 
 def _have_numba() -> bool:

@@ -25,7 +25,7 @@ from localsmooth.graphs import (
 )
 from localsmooth.noise import SparseFlips, drawable_probabilities
 from localsmooth.runs import SamplingPlan
-from tests.chance import assert_binomial
+from localsmooth.testing.chance import assert_binomial
 
 from .exact import sharp_gcn
 

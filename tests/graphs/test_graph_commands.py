@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from localsmooth.cli.app import app
 from localsmooth.collective import Naive
 from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
-from localsmooth.config.build_graph import build_graph_settings
 from localsmooth.errors import InvalidInputError
 from localsmooth.graphs import APPNP, AttackLimits, GraphSettings, NetworkClassifier, cluster_layout, digit_graph
 from localsmooth.results import load
@@ -186,7 +185,7 @@ def test_limits_are_read_from_the_file(small):
     (small / "limits.toml").write_text(text.replace("[certificate]", f"[certificate]\n{lines}"), "utf-8")
     configuration = load_any_configuration(small / "limits.toml")
     assert isinstance(configuration, GraphConfiguration)
-    limits = build_graph_settings(configuration.certificate).limits
+    limits = configuration.certificate.build().limits
     assert [getattr(limits, name) for name in names] == list(range(6))
     for value, name in enumerate(names):
         assert f" {value} " in AttackLimits(**{name: value}).words()

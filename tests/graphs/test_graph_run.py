@@ -15,12 +15,6 @@ from localsmooth.cli.graph import print_graph_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.collective.search.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
-from localsmooth.config.build_graph import (
-    build_classifier,
-    build_graph_data,
-    build_graph_plan,
-    build_graph_settings,
-)
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import (
@@ -382,20 +376,20 @@ def test_citeseer_end_to_end(citeseer_path, tmp_path):
             "certificate": {"alpha": 0.5, "additions": [0, 1], "deletions": [0, 1]},
         }
     )
-    data = build_graph_data(configuration)
+    data = configuration.graph.build(configuration.noise)
     assert data.graph.nodes == 2110
     assert data.name == "citeseer"
     assert data.nodes.size == 120
-    classifier = build_classifier(configuration, data, tmp_path / "network.safetensors")
-    again = build_classifier(configuration, data, tmp_path / "network.safetensors")
+    classifier = configuration.model.build(data, tmp_path / "network.safetensors")
+    again = configuration.model.build(data, tmp_path / "network.safetensors")
     assert classifier.fingerprint() == again.fingerprint()
     result = certify_graph(
         classifier,
         data.graph,
         data.layout,
         data.nodes,
-        plan=build_graph_plan(configuration),
-        settings=build_graph_settings(configuration.certificate),
+        plan=configuration.sampling.build(),
+        settings=configuration.certificate.build(),
         out=tmp_path,
     )
     right = (result["candidate"][0].values == data.graph.labels)[data.split.test].mean()

@@ -24,7 +24,7 @@ from localsmooth.graphs import (
 from localsmooth.layout import derived, item_digest
 from localsmooth.runs import DirectoryStore, MemoryStore, SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
-from tests.chance import assert_binomial, mean_margin
+from localsmooth.testing.chance import assert_binomial, mean_margin
 from tests.seeding import seeded
 
 from .exact import ExactSmoothing, sharp_gcn

@@ -24,14 +24,6 @@ import pytest
 
 from localsmooth.collective.problem_file import problem_from, read_problems
 from localsmooth.config import load_configuration, parse_configuration
-from localsmooth.config.build import (
-    build_layout,
-    build_noise,
-    build_options,
-    build_plan,
-    build_scores,
-    build_settings,
-)
 from localsmooth.errors import LocalsmoothError
 from localsmooth.graphs.npz import load_npz
 from localsmooth.results import load
@@ -69,13 +61,13 @@ DEMO: dict[str, Any] = tomllib.loads(resources.files("localsmooth.scenes").joinp
 
 def use(values: Any) -> None:
     configuration = parse_configuration(values)
-    build_noise(configuration.noise)
-    layout = build_layout(configuration)
+    configuration.noise.build()
+    layout = configuration.layout.build(configuration.noise)
     layout.layout((1, 64, 96), (64, 96))
-    build_plan(configuration)
-    build_options(configuration)
-    build_scores(configuration)
-    build_settings(configuration.certificate, configuration.noise)
+    configuration.sampling.build()
+    configuration.sampling.options()
+    configuration.sampling.score_counting()
+    configuration.certificate.build(configuration.noise)
 
 
 def test_the_undamaged_configuration_is_used() -> None:

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from localsmooth.cli.app import app
 from localsmooth.config import ConfigurationError, load_configuration, parse_configuration
-from localsmooth.config.build import build_calibration, build_items, build_layout
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, grid_layout, windowed
@@ -32,7 +31,7 @@ from localsmooth.locality import (
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, Uniform
 from localsmooth.report.locality import levels_figure, locality_figure
-from tests.chance import assert_binomial
+from localsmooth.testing.chance import assert_binomial
 from tests.tiny_runs import changed, configuration, write_inputs
 
 SHAPE = (4, 6)
@@ -255,12 +254,14 @@ def test_the_command_writes_levels_that_a_run_can_use(folder: Path) -> None:
     used = changed(CONFIG, ("cells = [2, 2]", 'cells = [2, 2]\nlevels = "out/levels.npz"'))
     (folder / "used.toml").write_text(used)
     configuration = load_configuration(folder / "used.toml")
-    np.testing.assert_array_equal(build_layout(configuration).layout((1, *SHAPE), SHAPE).levels, levels)
+    np.testing.assert_array_equal(
+        configuration.layout.build(configuration.noise).layout((1, *SHAPE), SHAPE).levels, levels
+    )
     run = runner.invoke(app, ["certify", str(folder / "used.toml"), "--out", str(folder / "run")])
     assert run.exit_code == 0, run.output
     (folder / "leak.toml").write_text(used.replace("items = [0, 1]", "items = [0, 3]"))
     with pytest.raises(InvalidInputError, match="fitted on"):
-        build_items(load_configuration(folder / "leak.toml"))
+        load_configuration(folder / "leak.toml").items()
 
 
 def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> None:
@@ -277,7 +278,7 @@ def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> No
 def test_calibration_items_must_not_be_certified(folder: Path) -> None:
     (folder / "run.toml").write_text(changed(CONFIG, ("items = [2, 3]", "items = [1, 2]")))
     with pytest.raises(InvalidInputError, match="calibration"):
-        build_calibration(load_configuration(folder / "run.toml"))
+        load_configuration(folder / "run.toml").calibration_items()
     (folder / "run.toml").write_text(without("calibration"))
     done = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
     assert isinstance(done.exception, ConfigurationError)
@@ -307,9 +308,9 @@ def test_scenes_of_two_splits_share_no_item() -> None:
         "sampling": {"n_candidate": 1, "n_bound": 1},
         "certificate": {"alpha": 0.1, "budgets": [0.0]},
     }
-    assert len(build_calibration(parse_configuration(base))) == 3
+    assert len(parse_configuration(base).calibration_items()) == 3
     with pytest.raises(InvalidInputError, match="calibration"):
-        build_calibration(parse_configuration({**base, "calibration": text}))
+        parse_configuration({**base, "calibration": text}).calibration_items()
 
 
 def test_figures_refuse_nothing_to_show() -> None:

@@ -371,7 +371,6 @@ def test_other_checkpoints_are_refused_with_what_they_hold(tmp_path, content, sa
 def test_files_say_which_output_and_which_size(tmp_path):
     """Through TOML, where there is no other way than a key."""
     from localsmooth.config import parse_configuration
-    from localsmooth.config.build_model import build_model
 
     two = onnx_file(tmp_path / "two.onnx", [*PLAIN, ("Relu", ["y"], ["z"], {})], {"y": (4, 16, 16), "z": (4, 16, 16)})
     low = onnx_file(tmp_path / "low.onnx", [("Conv", ["x", "w"], ["y"], {"strides": [4, 4]})], {"y": (4, 4, 4)})
@@ -386,7 +385,8 @@ def test_files_say_which_output_and_which_size(tmp_path):
 
     def shape(**model: object) -> tuple[int, ...]:
         section = {"kind": "onnx", "bounds": [0.0, 1.0], **model}
-        made = build_model(parse_configuration(rest | {"model": section}))
+        configuration = parse_configuration(rest | {"model": section})
+        made = configuration.model.build(configuration.sampling)
         return tuple(made(torch.from_numpy(IMAGE)).shape)
 
     assert shape(path=str(two), output_name="z") == (1, 4, 16, 16)

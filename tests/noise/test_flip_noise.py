@@ -3,17 +3,17 @@
 from fractions import Fraction
 
 import mpmath
-import noise_contract as contract
 import numpy as np
 import pytest
 import torch
+from drawing import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.chance import assert_binomial
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
 from localsmooth.noise import Bernoulli, Noise, Randomness, SparseFlips, drawable_probabilities, flip_caps
+from localsmooth.testing.chance import assert_binomial
 
 ITEM = torch.tensor([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
 BERNOULLI_MAP = np.array([0.01, 0.5, np.inf])
@@ -24,18 +24,10 @@ probabilities = st.floats(2.0**-20, 1 - 2.0**-20)
 
 
 @pytest.mark.parametrize(("noise", "level_map"), FAMILIES)
-def test_contract(noise: Noise, level_map: np.ndarray) -> None:
-    item = ITEM.repeat(1, 1, 20).reshape(40, 3)
-    contract.check_stream_does_not_depend_on_the_batch(noise, item, level_map)
-    contract.check_streams_differ(noise, item, level_map)
-    contract.check_item_is_left_alone(noise, item, level_map)
-
-
-@pytest.mark.parametrize(("noise", "level_map"), FAMILIES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_flip_frequencies(noise: Noise, level_map: np.ndarray, dtype: torch.dtype) -> None:
     item, samples = ITEM.to(dtype), 20_000
-    z = contract.draw(noise, item, level_map, samples)
+    z = draw(noise, item, level_map, samples)
     assert ((z == 0) | (z == 1)).all()
     flips = (z != item).double().sum(dim=0).numpy()
     for (row, column), count in np.ndenumerate(flips):
@@ -48,7 +40,7 @@ def test_flip_frequencies(noise: Noise, level_map: np.ndarray, dtype: torch.dtyp
 
 
 def test_certain_flips_and_none() -> None:
-    z = contract.draw(Bernoulli(), ITEM, np.array([0.0, 1.0, 0.0]), 50)
+    z = draw(Bernoulli(), ITEM, np.array([0.0, 1.0, 0.0]), 50)
     assert (z[:, :, 0] == ITEM[:, 0]).all()
     assert (z[:, :, 1] == 1 - ITEM[:, 1]).all()
 

@@ -3,32 +3,26 @@
 import itertools
 from fractions import Fraction
 
-import noise_contract as contract
 import numpy as np
 import pytest
 import torch
+from drawing import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tests.chance import likely
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Gaussian, Randomness
+from localsmooth.testing.chance import likely
 
 ITEM = torch.arange(12, dtype=torch.float32).reshape(3, 2, 2) / 10
 LEVELS = np.array([[0.1, 0.5], [1.0, np.inf]])
 
 
-def test_contract() -> None:
-    contract.check_stream_does_not_depend_on_the_batch(Gaussian(), ITEM, LEVELS)
-    contract.check_streams_differ(Gaussian(), ITEM, LEVELS)
-    contract.check_item_is_left_alone(Gaussian(), ITEM, LEVELS)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_each_element_is_normal_with_its_own_level(dtype: torch.dtype) -> None:
     item = ITEM.to(dtype)
-    z = (contract.draw(Gaussian(), item, LEVELS, 4000) - item).double().numpy()
+    z = (draw(Gaussian(), item, LEVELS, 4000) - item).double().numpy()
     for position in np.ndindex(3, 2, 2):
         sigma = LEVELS[position[1:]]
         if np.isfinite(sigma):
@@ -46,10 +40,10 @@ def test_hidden_inputs_are_the_constant() -> None:
 
 
 def test_clamp_keeps_samples_in_the_declared_bounds() -> None:
-    z = contract.draw(Gaussian(clamp=True), ITEM, np.full((2, 2), 2.0), 200, bounds=(0.0, 1.0))
+    z = draw(Gaussian(clamp=True), ITEM, np.full((2, 2), 2.0), 200, bounds=(0.0, 1.0))
     assert z.min() == 0.0
     assert z.max() == 1.0
-    free = contract.draw(Gaussian(), ITEM, np.full((2, 2), 2.0), 200, bounds=(0.0, 1.0))
+    free = draw(Gaussian(), ITEM, np.full((2, 2), 2.0), 200, bounds=(0.0, 1.0))
     assert torch.equal(free.clamp(0, 1), z)
 
 
@@ -65,22 +59,3 @@ def test_weights_are_rounded_up_for_both_precisions(sigma: float) -> None:
     for attained in (sigma, float(np.float32(sigma))):
         assert weight * Fraction(attained) ** 2 >= 1
     assert float(weight) * sigma**2 < 1 + 1e-6
-
-
-def test_infinite_level_has_no_weight() -> None:
-    np.testing.assert_array_equal(Gaussian().weights(LEVELS) == 0, np.isinf(LEVELS))
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, 1e-50])
-def test_bad_levels_are_refused(bad: float) -> None:
-    with pytest.raises(InvalidInputError, match="levels"):
-        Gaussian().weights(np.array([[1.0, bad]]))
-
-
-def test_further_axes_are_refused() -> None:
-    with pytest.raises((InvalidInputError, TypeError)):
-        Gaussian().validate(np.ones((2, 2, 2)))
-
-
-def test_configuration_names_the_family() -> None:
-    assert Gaussian(clamp=True).configuration() == {"distribution": "gaussian", "clamp": True}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.chance import assert_binomial, likely
 
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import Bernoulli, Gaussian, Noise, Randomness, SparseFlips, Uniform
+from localsmooth.testing.chance import assert_binomial, likely
 
 OUTPUTS = Partition(np.array([0, 1, 1]))
 INPUTS = Partition(np.array([[0, 0, 1], [2, 2, 1]]))

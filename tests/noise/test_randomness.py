@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from tests.chance import assert_binomial
 
 from localsmooth.noise import Randomness
+from localsmooth.testing.chance import assert_binomial
 
 
 def on_device(seed: int) -> Randomness:

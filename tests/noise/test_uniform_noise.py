@@ -2,30 +2,24 @@
 
 from fractions import Fraction
 
-import noise_contract as contract
 import numpy as np
 import pytest
 import torch
+from drawing import draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tests.chance import likely
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Randomness, Uniform
+from localsmooth.testing.chance import likely
 
 ITEM = torch.arange(12, dtype=torch.float32).reshape(3, 2, 2) / 10
 LEVELS = np.array([[0.1, 0.5], [1.0, np.inf]])
 
 
-def test_contract() -> None:
-    contract.check_stream_does_not_depend_on_the_batch(Uniform(), ITEM, LEVELS)
-    contract.check_streams_differ(Uniform(), ITEM, LEVELS)
-    contract.check_item_is_left_alone(Uniform(), ITEM, LEVELS)
-
-
 def test_each_element_is_uniform_with_its_own_half_width() -> None:
-    z = (contract.draw(Uniform(), ITEM.double(), LEVELS, 4000) - ITEM.double()).numpy()
+    z = (draw(Uniform(), ITEM.double(), LEVELS, 4000) - ITEM.double()).numpy()
     for position in np.ndindex(3, 2, 2):
         half_width = LEVELS[position[1:]]
         if np.isfinite(half_width):
@@ -41,7 +35,7 @@ def test_hidden_inputs_are_the_constant() -> None:
 
 
 def test_clamp_keeps_samples_in_the_declared_bounds() -> None:
-    z = contract.draw(Uniform(clamp=True), ITEM, np.full((2, 2), 2.0), 200, bounds=(0.0, 1.0))
+    z = draw(Uniform(clamp=True), ITEM, np.full((2, 2), 2.0), 200, bounds=(0.0, 1.0))
     assert z.min() == 0.0
     assert z.max() == 1.0
     with pytest.raises(InvalidInputError, match="clamp"):
@@ -57,20 +51,6 @@ def test_weights_are_rounded_up_for_both_precisions(half_width: float) -> None:
     assert float(weight) * half_width < 1 + 1e-6
 
 
-def test_infinite_level_has_no_weight() -> None:
-    np.testing.assert_array_equal(Uniform().weights(LEVELS) == 0, np.isinf(LEVELS))
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, 1e-50])
-def test_bad_levels_are_refused(bad: float) -> None:
-    with pytest.raises(InvalidInputError, match="levels"):
-        Uniform().weights(np.array([[1.0, bad]]))
-
-
 def test_half_precision_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="item"):
         Uniform().prepare(ITEM.half(), LEVELS, None, 0.0)
-
-
-def test_configuration_names_the_family() -> None:
-    assert Uniform(clamp=True).configuration() == {"distribution": "uniform", "clamp": True}

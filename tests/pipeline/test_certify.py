@@ -32,7 +32,7 @@ from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import StopWhenDecided
 from localsmooth.tasks.arrays.settings import short_decimal
 from localsmooth.tasks.record import RunRecordError
-from tests.chance import CHECK, assert_binomial
+from localsmooth.testing.chance import CHECK, assert_binomial
 from tests.flat import certify, recertify
 
 from .models import mean_model, threshold_model

@@ -125,7 +125,7 @@ def certificate(name: str):
         return EXACT
     if name == "renyi-votes":
         return RenyiVotes((2.0, 5.0))
-    return (VOTE_CERTIFICATES | SCORE_CERTIFICATES)[name]()
+    return ({**VOTE_CERTIFICATES} | {**SCORE_CERTIFICATES})[name]()
 
 
 def toml(values: dict[str, object]) -> str:

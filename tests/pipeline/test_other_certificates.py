@@ -27,7 +27,7 @@ from localsmooth.results import RATIO, load, run_info
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks.arrays import Flips, Kind, NormBall
-from tests.chance import CHECK
+from localsmooth.testing.chance import CHECK
 from tests.flat import certify, recertify
 
 SHAPE = (4, 6)

@@ -30,7 +30,6 @@ from localsmooth.certificates import GaussianScores, GaussianVotes, RenyiVotes
 from localsmooth.certificates.combined import OutputVotes
 from localsmooth.cli.summary import print_summary
 from localsmooth.config import parse_configuration
-from localsmooth.config.build import build_plan
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress, sample
 from localsmooth.layout import GridLayout
@@ -43,7 +42,7 @@ from localsmooth.tasks.arrays import Settings
 from localsmooth.tasks.arrays.sampled import load_items
 from localsmooth.tasks.record import load_record
 from localsmooth.tasks.stopping import Goal, with_goals
-from tests.chance import assert_level_kept
+from localsmooth.testing.chance import assert_level_kept
 from tests.config.test_configuration import changed
 from tests.flat import certify, recertify
 from tests.pipeline.models import threshold_model
@@ -336,6 +335,6 @@ def test_level_is_kept_where_the_largest_budget_alone_decides() -> None:
 def test_configuration_file_turns_it_on() -> None:
     values = changed("sampling.stop_early", True)
     values["sampling"]["stop_for"] = "largest-budget"  # type: ignore[index]
-    assert build_plan(parse_configuration(values)).stop == StopWhenDecided(largest_budget_only=True)
-    assert build_plan(parse_configuration(changed("sampling.stop_early", True))).stop == StopWhenDecided()
-    assert build_plan(parse_configuration(changed("sampling.stop_early", False))).stop is None
+    assert parse_configuration(values).sampling.build().stop == StopWhenDecided(largest_budget_only=True)
+    assert parse_configuration(changed("sampling.stop_early", True)).sampling.build().stop == StopWhenDecided()
+    assert parse_configuration(changed("sampling.stop_early", False)).sampling.build().stop is None

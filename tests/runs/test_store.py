@@ -5,15 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import fsspec
 import numpy as np
 import pytest
 import torch
 
-from localsmooth.errors import InvalidInputError
 from localsmooth.runs import (
     Chunk,
     ChunkRecord,
@@ -22,7 +20,6 @@ from localsmooth.runs import (
     RunConfiguration,
     SamplingPlan,
     Stage,
-    Store,
     StoreError,
     open_store,
 )
@@ -31,87 +28,6 @@ from tests.runs.test_record import as_an_earlier_version, record
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
 
 CONFIGURATION = RunConfiguration({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
-
-
-@pytest.fixture(params=["memory", "directory", "bucket", "address"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "memory":
-        yield MemoryStore()
-    elif request.param == "bucket":
-        yield open_store("memory://bucket/run")
-        fsspec.filesystem("memory").rm("/bucket", recursive=True)
-    elif request.param == "address":
-        yield open_store(f"file://{tmp_path}/run")
-    else:
-        with DirectoryStore(tmp_path / "run") as opened:
-            yield opened
-
-
-def test_chunks_are_added_up(store: Store) -> None:
-    store.begin(CONFIGURATION)
-    assert store.commit(record(0))
-    assert store.commit(record(1))
-    merged = store.merged(0, 1, Stage.CANDIDATE)
-    assert merged.n == 6
-    np.testing.assert_array_equal(merged.counts["labels.counts"], [[2, 4], [6, 0]])
-    np.testing.assert_array_equal(merged.counts["mean.sum"], [1.0, -2.0])
-    assert store.merged(0, 0, Stage.CANDIDATE).n == 0
-    assert set(store.finished()) == {(0, 1, 0, 0), (0, 1, 0, 1)}
-
-
-def test_sums_leave_the_range_of_the_stored_type(store: Store) -> None:
-    store.begin(CONFIGURATION)
-    for index in range(3):
-        counts = {"labels.counts": np.full((1, 1), 200, np.uint8)}
-        store.commit(ChunkRecord(Chunk(0, 0, 0, index, 200), 200, counts))
-    assert store.merged(0, 0, Stage.CANDIDATE).counts["labels.counts"] == 600
-
-
-def test_a_chunk_is_counted_once(store: Store) -> None:
-    store.begin(CONFIGURATION)
-    assert store.commit(record())
-    assert not store.commit(record())
-    assert store.merged(0, 1, Stage.CANDIDATE).n == 3
-
-
-def test_votes_for_different_candidates_are_not_added_up(store: Store) -> None:
-    store.begin(CONFIGURATION)
-    store.commit(record(0, chosen="a" * 64, stage=Stage.BOUND))
-
-    def add_up() -> None:
-        store.commit(record(1, chosen="b" * 64, stage=Stage.BOUND))
-        store.merged(0, 1, Stage.BOUND)
-
-    with pytest.raises(StoreError, match="other candidates"):
-        add_up()
-
-
-def test_arrays_are_kept_beside_the_tallies(store: Store) -> None:
-    store.begin(CONFIGURATION)
-    store.put_array("item-0.image", np.arange(6.0).reshape(2, 3))
-    store.put_array("item-0.image", np.arange(6.0).reshape(3, 2))
-    np.testing.assert_array_equal(store.get_array("item-0.image"), np.arange(6.0).reshape(3, 2))
-    assert store.array_names() == ["item-0.image"]
-    with pytest.raises(StoreError, match="item-1"):
-        store.get_array("item-1")
-
-
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", ".hidden", "é", "a" * 101, "a b"]
-)
-def test_array_names_cannot_leave_the_directory(store: Store, name: str) -> None:
-    store.begin(CONFIGURATION)
-    with pytest.raises(InvalidInputError, match="name"):
-        store.put_array(name, np.zeros(1))
-
-
-def test_another_configuration_is_refused_and_the_difference_named(store: Store) -> None:
-    store.begin(CONFIGURATION)
-    store.begin(RunConfiguration(json.loads(CONFIGURATION.text)))
-    store.commit(record())
-    other = RunConfiguration({"plan": {"seed": 2}, "items": [{"content": "a"}]})
-    with pytest.raises(StoreError, match=r"items\[1\].content, plan.seed"):
-        store.begin(other)
 
 
 def test_at_an_address_another_process_may_be_about_to_draw(tmp_path: Path) -> None:

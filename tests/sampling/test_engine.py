@@ -20,7 +20,7 @@ from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian, Randomness
 from localsmooth.runs import Chunk, ChunkRecord, MemoryStore, SamplingPlan, Stage
 from localsmooth.sampling import ArraySubject, BatchSize, ChunkWorker, FaultyPredictionError, Job, SamplingOptions
-from tests.chance import assert_binomial, likely
+from localsmooth.testing.chance import assert_binomial, likely
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_item, make_layout, run
 from tests.seeding import seeded
 

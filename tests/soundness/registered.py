@@ -15,7 +15,6 @@ from localsmooth.collective import Bound, Exact, Milp, Threat
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
 from localsmooth.tasks.arrays import ItemMethod
-from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 
 __all__ = ["BASELINES", "BOUNDS", "NOISES", "THREATS", "certificates_for", "combinations", "concrete"]
 
@@ -39,10 +38,8 @@ THREATS: Mapping[str, type[Threat]] = concrete(collective, Threat)
 CERTIFICATES: Mapping[str, type[Certificate]] = dict(certificates.VOTE_CERTIFICATES) | dict(
     certificates.SCORE_CERTIFICATES
 )
-BOUNDS: dict[str, Bound] = dict(COLLECTIVE_BOUNDS) | {
-    name: one()
-    for name, one in concrete(collective, Bound).items()
-    if not any(type(known) is one for known in COLLECTIVE_BOUNDS.values())
+BOUNDS: dict[str, Bound] = {name: one() for name, one in collective.BOUNDS.items()} | {
+    name: one() for name, one in concrete(collective, Bound).items() if collective.BOUNDS.known_as(one) is None
 }
 """By name; those of no registry with their defaults."""
 

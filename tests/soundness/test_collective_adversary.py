@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.chance import CHECK, mean_margin
 from tests.flat import certify
 from tests.seeding import seeded
 from torch import nn
@@ -17,6 +16,7 @@ from localsmooth.models import TorchModel
 from localsmooth.results import RATIO
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
+from localsmooth.testing.chance import CHECK, mean_margin
 
 SHAPE = (6, 8)
 LAYOUT = GridLayout((2, 2), 0.25, 0.6)

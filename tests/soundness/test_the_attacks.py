@@ -14,19 +14,20 @@ from ledger import Ledger
 from registered import BOUNDS, CERTIFICATES, NOISES, THREATS, certificates_for, concrete, quick
 from test_every_baseline import COUNTED, admitted
 from test_every_certificate import sampled, truthful
-from tests.chance import assert_binomial
 from threats import COLLECTIVE_THREATS, ITEM_THREATS, cases_for
 from worlds import WORLDS
 
-from localsmooth.collective import Bound, Envelope, Threat
+from localsmooth import collective
+from localsmooth.collective import Bound, Envelope, Threat, as_bound
 from localsmooth.execution import NoProgress
 from localsmooth.graphs import sample_edges, sample_nodes
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import arrays, registry
+from localsmooth.tasks import arrays
 from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall
+from localsmooth.testing.chance import assert_binomial
 
 SEEDS = range(3)
 
@@ -40,7 +41,7 @@ def test_everything_that_is_registered_is_attacked() -> None:
     covered = {kind for world in worlds for case in cases_for(world) for kind in case.covers}
     assert set(THREATS.values()) == COLLECTIVE_THREATS <= covered
     assert set(concrete(arrays, ItemThreat).values()) == ITEM_THREATS <= covered
-    named = {type(bound) for bound in registry.COLLECTIVE_BOUNDS.values()}
+    named = {type(bound) for bound in map(as_bound, collective.BOUNDS)}
     assert named <= {type(bound) for bound in BOUNDS.values()}
 
 

@@ -13,8 +13,8 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout, Layout, Partition, grid_layout, masked
 from localsmooth.noise import Bernoulli, Gaussian, Noise, Randomness, SparseFlips, Uniform
 from localsmooth.sampling.region import Region
+from localsmooth.testing.chance import assert_binomial, likely
 from localsmooth.training import IGNORED, AllGroups, CrossEntropy, Dice, GroupNoise, OneGroup
-from tests.chance import assert_binomial, likely
 from tests.seeding import seeded
 
 SHAPE = (6, 8)

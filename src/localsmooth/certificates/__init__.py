@@ -1,7 +1,5 @@
 """Base certificates: what each prediction tolerates on its own, as a linear inequality in the adversary's budget."""
 
-from collections.abc import Mapping
-
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
 from localsmooth.certificates.best_of import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
@@ -13,6 +11,7 @@ from localsmooth.certificates.radius import certified_radius
 from localsmooth.certificates.renyi_votes import RenyiVotes
 from localsmooth.certificates.uniform_votes import UniformVotes
 from localsmooth.certificates.variance import BernoulliScores, GaussianScores, SparseScores
+from localsmooth.registry import Registry
 
 __all__ = [
     "ABSTAIN",
@@ -37,12 +36,17 @@ __all__ = [
     "smallest_robust_probability",
 ]
 
-VOTE_CERTIFICATES: Mapping[str, type[VoteCertificate]] = {
-    c.name: c for c in (GaussianVotes, UniformVotes, RenyiVotes, ExactVotes)
-}
+VOTE_CERTIFICATES = Registry[VoteCertificate](
+    "certificate from votes",
+    lambda kind: getattr(kind, "name", None),
+    GaussianVotes,
+    UniformVotes,
+    RenyiVotes,
+    ExactVotes,
+)
 """Votes certificates by their name in configuration files."""
 
-SCORE_CERTIFICATES: Mapping[str, type[ScoreCertificate]] = {
-    c.name: c for c in (GaussianScores, BernoulliScores, SparseScores)
-}
+SCORE_CERTIFICATES = Registry[ScoreCertificate](
+    "certificate from scores", lambda kind: getattr(kind, "name", None), GaussianScores, BernoulliScores, SparseScores
+)
 """Score certificates by their name in configuration files."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import xarray as xr
@@ -14,19 +13,7 @@ from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller, telling
 from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration
-from localsmooth.config.build import (
-    build_items,
-    build_layout,
-    build_noise,
-    build_options,
-    build_plan,
-    build_scores,
-    build_settings,
-)
-from localsmooth.config.build_model import build_model
-from localsmooth.config.execution import build_executor
 from localsmooth.config.load import with_execution
-from localsmooth.config.methods import build_method
 from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
@@ -47,21 +34,22 @@ def run_configuration(
     """Build everything a configuration describes and certify it into a run directory."""
     try:
         return certify_task(
-            ArrayTask(build_model(configuration), build_items(configuration)),
-            Smoothing(build_layout(configuration), build_plan(configuration), build_noise(configuration.noise)),
-            replace(
-                build_settings(configuration.certificate, configuration.noise),
-                method=build_method(configuration.certificate),
+            ArrayTask(configuration.model.build(configuration.sampling), configuration.items()),
+            Smoothing(
+                configuration.layout.build(configuration.noise),
+                configuration.sampling.build(),
+                configuration.noise.build(),
             ),
+            configuration.certificate.build(configuration.noise),
             run=Run(
                 out,
                 configuration.name,
-                build_executor(configuration.execution),
+                configuration.execution.build(),
                 store,
                 part,
                 told.progress,
-                build_options(configuration),
-                build_scores(configuration),
+                configuration.sampling.options(),
+                configuration.sampling.score_counting(),
                 configuration.model_dump(mode="json"),
             ),
         )
@@ -83,9 +71,9 @@ def certify(
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
     with telling(log) as told:
-        configuration = load_any_configuration(config)
-        # A model's module is looked for beside the file that names it, as Python does for a script.
+        # Modules are looked for beside the file that names them, as Python does for a script.
         sys.path.insert(0, str(config.resolve().parent))
+        configuration = load_any_configuration(config)
         configuration = with_execution(
             configuration,
             executor=None if executor is None else executor.value,

@@ -14,13 +14,7 @@ from rich.table import Table
 
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller
-from localsmooth.config.build_graph import (
-    build_classifier,
-    build_graph_data,
-    build_graph_plan,
-    build_graph_settings,
-)
-from localsmooth.config.execution import build_executor
+from localsmooth.collective import as_bounds
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
@@ -30,7 +24,6 @@ from localsmooth.pipeline import Run, certify
 from localsmooth.results import kind_curve
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 from localsmooth.tasks.smoothing import Smoothing
 
 __all__ = ["graph_settings", "print_graph_summary", "run_graph_configuration"]
@@ -49,18 +42,18 @@ def run_graph_configuration(
     """Train or load, sample what is missing, and certify into a run directory."""
     file = out / "network.safetensors"
     try:
-        data = build_graph_data(configuration)
+        data = configuration.graph.build(configuration.noise)
         if not file.exists():
             told.say("Preparing the model; a network without weights is trained now.")
-        classifier = build_classifier(configuration, data, file)
+        classifier = configuration.model.build(data, file)
         return certify(
             GraphTask(classifier, data.graph, data.nodes, called=data.name),
-            Smoothing(data.layout, build_graph_plan(configuration)),
-            build_graph_settings(configuration.certificate),
+            Smoothing(data.layout, configuration.sampling.build()),
+            configuration.certificate.build(),
             run=Run(
                 out,
                 configuration.name,
-                build_executor(configuration.execution),
+                configuration.execution.build(),
                 store,
                 part,
                 told.progress,
@@ -95,16 +88,16 @@ def graph_settings(
     if bounds is not None:
         if settings.baseline is not None:
             raise InvalidInputError("--bound", f"{settings.baseline.name} has a bound of its own", "Leave --bound out")
-        changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bounds}
+        changes["bounds"] = as_bounds(bounds, "--bound")
     return replace(settings, **changes)
 
 
 def _settings(record: RunRecord, config: Path | None) -> GraphSettings:
     if config is not None:
-        return build_graph_settings(load_graph_certificate(config))
+        return load_graph_certificate(config).build()
     stored = record.configuration.get("certificate")
     if stored is not None:
-        return build_graph_settings(GraphCertificateSection.model_validate(stored))
+        return GraphCertificateSection.model_validate(stored).build()
     # A run made in Python: what its certificates were made of is not known, what they were about is.
     return GraphTask.settings(record)
 

@@ -12,9 +12,7 @@ import typer
 from rich.progress import Progress
 
 from localsmooth.config import Configuration, ConfigurationError, load_configuration
-from localsmooth.config.build import build_calibration, build_layout, build_noise
-from localsmooth.config.build_model import build_model
-from localsmooth.config.schema import LocalitySection, SparseFlipsSection
+from localsmooth.config.schema import LocalitySection
 from localsmooth.disk import make_folder, write_atomically
 from localsmooth.execution.pace import Pace
 from localsmooth.layout import Grid, Layout
@@ -27,8 +25,6 @@ from localsmooth.terminal import terminal
 
 __all__ = ["locality"]
 
-_SYMBOLS = {"gaussian": "σ", "uniform": "λ", "bernoulli": "θ"}
-
 
 def locality(config: Path, out: Path, quality: float | None) -> None:
     """Measure how much noise in one cell disturbs the predictions of another, and propose a level matrix."""
@@ -36,9 +32,10 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
     sys.path.insert(0, str(config.resolve().parent))
     configuration = load_configuration(config)
     section = LocalitySection() if configuration.locality is None else configuration.locality
-    if isinstance(configuration.noise, SparseFlipsSection):
+    if isinstance(configuration.noise.levels()[0], tuple):
         raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")
-    items, model, noise = build_calibration(configuration), build_model(configuration), build_noise(configuration.noise)
+    items, noise = configuration.calibration_items(), configuration.noise.build()
+    model = configuration.model.build(configuration.sampling)
     images = [item.image for item in items]
     layouts = _layouts(configuration, model, images)
     lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
@@ -76,7 +73,7 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
         proposal = propose(measured, wanted, joint, sizes)
     make_folder(out)
     write_levels(out / "levels.npz", proposal.levels, items)
-    symbol = _SYMBOLS[configuration.noise.distribution]
+    symbol = configuration.noise.symbol
     matrices = {"proposal": proposal.levels, "distance rule of the file": rule}
     agreements = {"proposal": proposal.agreement, "distance rule of the file": by_rule}
     own = Grid(tuple(configuration.layout.cells)).count
@@ -106,7 +103,7 @@ def _layouts(configuration: Configuration, model: Model, images: list[np.ndarray
     open_layout = configuration.layout.model_copy(
         update={"levels": None, "mask_beyond": None, "window_margin": None, "window_align": 1}
     )
-    recipe = build_layout(configuration.model_copy(update={"layout": open_layout}))
+    recipe = open_layout.build(configuration.noise)
     return [recipe.layout(image.shape, check_model(model, torch.tensor(image)).output_shape) for image in images]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.cli.graph import graph_settings, print_graph_summary
 from localsmooth.cli.summary import print_summary
-from localsmooth.config.build import build_settings
+from localsmooth.collective import BOUNDS, as_bounds
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.load import load_certificate
-from localsmooth.config.methods import build_method
-from localsmooth.config.schema import AnyNoise
+from localsmooth.config.noises import AnyNoise
 from localsmooth.disk import require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify as certify_again
@@ -22,7 +22,6 @@ from localsmooth.results import save
 from localsmooth.tasks.arrays.settings import Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
 from localsmooth.tasks.record import RunRecord, load_record
-from localsmooth.tasks.registry import COLLECTIVE_BOUNDS
 from localsmooth.terminal import terminal
 
 __all__ = ["parse_budgets", "recertify"]
@@ -60,10 +59,12 @@ def recertify(
 ) -> None:
     """Certify again from the tallies of a finished run, without sampling."""
     for name in bound or ():
-        if name not in COLLECTIVE_BOUNDS:
-            raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(COLLECTIVE_BOUNDS)}")
+        if name not in BOUNDS:
+            raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(BOUNDS)}")
     if shown is not None and not shown.strip():
         raise InvalidInputError("--name", "it is empty", "Write a name, or leave the option out")
+    if config is not None:
+        sys.path.insert(0, str(config.resolve().parent))  # plugins are looked for beside the file that names them
     record = load_record(run)
     target = require_writable(run / "recertified.nc" if to is None else to)
     if record.task == "graphs":
@@ -92,7 +93,7 @@ def recertify(
     if bound is not None:
         if settings.method is not None:
             raise InvalidInputError("--bound", f"{settings.method.name} has a bound of its own", "Leave --bound out")
-        changes["bounds"] = {name: COLLECTIVE_BOUNDS[name] for name in bound}
+        changes["bounds"] = as_bounds(bound, "--bound")
     result = certify_again(run, replace(settings, **changes), name=shown)
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
@@ -109,7 +110,7 @@ def _settings(record: RunRecord, section: CertificateSection | None) -> Settings
     try:
         noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"])
         section = CertificateSection.model_validate(stored["certificate"]) if section is None else section
-        return replace(build_settings(section, noise), method=build_method(section))
+        return section.build(noise)
     except (KeyError, ValidationError):  # the run was not made from a configuration file
         if section is not None:
             raise InvalidInputError(

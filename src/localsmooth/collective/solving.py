@@ -17,7 +17,7 @@ from localsmooth.collective.kernel.problem import Problem
 from localsmooth.collective.kernel.proof import Leaf, Proof
 from localsmooth.collective.kernel.verify import CertificateError
 from localsmooth.collective.kernel.verify import verify as check
-from localsmooth.collective.search.bound import Outcome, Solver
+from localsmooth.collective.search.bound import Bound, Outcome, Solver
 from localsmooth.collective.search.candidates import estimates, fit, simple_attacks
 from localsmooth.collective.search.envelope import Envelope
 from localsmooth.collective.search.names import AnyBound, as_bound
@@ -37,7 +37,8 @@ def solve(problem: Problem, bound: AnyBound | None = None, verify: bool = False,
     bound
         How hard to try: `Naive`, `LinearProgram`, `Envelope` (the default), `Exact` or `Milp`, or its name.
     verify
-        Prove every answer again in exact rational arithmetic; the proven value is in ``Answer.verified``.
+        Prove every answer again in exact rational arithmetic; the proven value is in ``Answer.verified``. What bounds
+        from outside the package say is always proven again.
 
     progress
         Called every few seconds with a `Progress`: the budget at work, what is proven and the gap; ``print`` will do.
@@ -62,9 +63,14 @@ def solve(problem: Problem, bound: AnyBound | None = None, verify: bool = False,
         drafts = _drafts(problem, bound.solver(problem), deadline, progress)
         _share(drafts, budgets)
         answers = [_finish(problem, index, draft) for index, draft in enumerate(drafts)]
-        if verify:
+        if verify or not _own(bound):
             answers = [check(problem, answer) for answer in answers]
     return Curve(tuple(answers), budgets)
+
+
+def _own(bound: Bound) -> bool:
+    """Whether the package's own tests speak for a bound: its workers' word for what they proved is taken."""
+    return type(bound).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 @dataclass(eq=False)

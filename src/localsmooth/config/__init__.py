@@ -9,7 +9,9 @@ from localsmooth.config.load import (
     parse_configuration,
     parse_graph_configuration,
 )
-from localsmooth.config.schema import Configuration, LayoutSection, SamplingSection
+from localsmooth.config.noises import NoiseSection
+from localsmooth.config.sampling import SamplingSection
+from localsmooth.config.schema import Configuration, LayoutSection
 
 __all__ = [
     "CertificateSection",
@@ -17,6 +19,7 @@ __all__ = [
     "ConfigurationError",
     "GraphConfiguration",
     "LayoutSection",
+    "NoiseSection",
     "SamplingSection",
     "load_any_configuration",
     "load_configuration",

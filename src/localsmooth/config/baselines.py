@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
 from localsmooth.config.section import Section
 
 __all__ = [
@@ -23,6 +24,10 @@ class CohenSection(Section):
 
     method: Literal["cohen"]
 
+    def build(self) -> Cohen:
+        """Make the baseline."""
+        return Cohen()
+
 
 class SegCertifySection(Section):
     """Isotropic Gaussian noise, one test for all outputs and one common radius (Fischer et al. 2021)."""
@@ -30,6 +35,10 @@ class SegCertifySection(Section):
     method: Literal["segcertify"]
     tau: float = Field(default=0.75, gt=0.5, lt=1)
     """Threshold of the test; outputs that fail it abstain."""
+
+    def build(self) -> SegCertify:
+        """Make the baseline."""
+        return SegCertify(self.tau)
 
 
 class CentreSmoothingSection(Section):
@@ -43,6 +52,10 @@ class CentreSmoothingSection(Section):
     share: float = Field(default=0.5, gt=0, lt=1)
     """Share of alpha that the samples at the perturbed input get."""
 
+    def build(self) -> CentreSmoothing:
+        """Make the baseline."""
+        return CentreSmoothing(self.delta, self.candidates, self.share)
+
 
 class SparseSmoothSection(Section):
     """Isotropic flips of bits, exact certificates for each output on its own (Bojchevski et al. 2020)."""
@@ -50,6 +63,10 @@ class SparseSmoothSection(Section):
     method: Literal["sparse-smooth"]
     horizon: int = Field(default=512, ge=1)
     """Largest number of flips per kind that is looked at."""
+
+    def build(self) -> SparseSmooth:
+        """Make the baseline."""
+        return SparseSmooth(self.horizon)
 
 
 class ReceptiveFieldsSection(Section):
@@ -60,6 +77,10 @@ class ReceptiveFieldsSection(Section):
     """Largest distance, in input elements along any axis, at which an input can influence an output of the model."""
     horizon: int = Field(default=512, ge=1)
     """Largest number of flips per kind that is looked at."""
+
+    def build(self) -> ReceptiveFields:
+        """Make the baseline."""
+        return ReceptiveFields(self.receptive_field, horizon=self.horizon)
 
 
 AnyBaseline = Annotated[

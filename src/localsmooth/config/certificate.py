@@ -6,22 +6,31 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from localsmooth.certificates import ExactVotes, RenyiVotes
+from localsmooth.bounds import SCORE_BOUNDS
+from localsmooth.certificates import (
+    SCORE_CERTIFICATES,
+    VOTE_CERTIFICATES,
+    ExactVotes,
+    RenyiVotes,
+    ScoreCertificate,
+    VoteCertificate,
+)
+from localsmooth.collective import BOUNDS, Bound, Exact
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
-from localsmooth.config.section import Section
-from localsmooth.tasks.arrays.settings import equally_spaced
+from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.noises import NoiseSection
+from localsmooth.config.rules import AnyRule, BonferroniSection
+from localsmooth.config.section import Named, Section
+from localsmooth.noise import Noise
+from localsmooth.tasks.arrays.settings import ItemMethod, Settings, equally_spaced
+from localsmooth.tasks.registry import default_certificate
 
-__all__ = [
-    "AnyRule",
-    "BonferroniSection",
-    "BudgetRange",
-    "CertificateSection",
-    "FixedThresholdHolmSection",
-    "KFamilywiseSection",
-    "PaperHolmSection",
-    "WeightedBonferroniSection",
-]
+__all__ = ["BaseName", "BudgetRange", "CertificateSection", "StrategySection"]
+
+AnyCertificate = VoteCertificate | ScoreCertificate
+BoundName = Annotated[str, Named((BOUNDS,))]
+BaseName = Annotated[str, Named((VOTE_CERTIFICATES, SCORE_CERTIFICATES))]
 
 
 class BudgetRange(Section):
@@ -35,59 +44,6 @@ class BudgetRange(Section):
     """Number of budgets."""
 
 
-BaseName = Literal[
-    "gaussian-votes",
-    "gaussian-scores",
-    "uniform-votes",
-    "bernoulli-scores",
-    "sparse-scores",
-    "renyi-votes",
-    "exact-votes",
-]
-
-
-class BonferroniSection(Section):
-    """Every bound holds at once; alpha is shared equally."""
-
-    rule: Literal["bonferroni"]
-
-
-class KFamilywiseSection(Section):
-    """At most k - 1 bounds fail, which are subtracted from every count."""
-
-    rule: Literal["k_familywise"]
-    k: int = Field(ge=1)
-    """Number of failing bounds that has probability at most alpha."""
-
-
-class FixedThresholdHolmSection(Section):
-    """Step-down test that the votes exceed a threshold fixed beforehand (SegCertify)."""
-
-    rule: Literal["fixed_threshold_holm"]
-    tau: float = Field(gt=0.5, lt=1)
-    """The threshold."""
-
-
-class PaperHolmSection(Section):
-    """Ranked Clopper-Pearson bounds: not simultaneous, only to reproduce published curves."""
-
-    rule: Literal["paper_holm"]
-
-
-class WeightedBonferroniSection(Section):
-    """Every bound holds at once; alpha is shared by the outputs' votes in the candidate stage."""
-
-    rule: Literal["weighted_bonferroni"]
-    thresholds: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(default=None, min_length=1)
-    """Label probabilities that the budgets of interest ask for; those of evenly spaced Gaussian budgets by default."""
-
-
-AnyRule = Annotated[
-    BonferroniSection | KFamilywiseSection | WeightedBonferroniSection | FixedThresholdHolmSection | PaperHolmSection,
-    Field(discriminator="rule"),
-]
-
-
 def _budgets_tag(value: object) -> str:
     return "(range)" if isinstance(value, (dict, BudgetRange)) else "(values)"
 
@@ -99,17 +55,15 @@ Budgets = Annotated[
 ]
 
 
-class CertificateSection(Section):
-    """What is proven from the samples."""
+class StrategySection(Section):
+    """What is proven from the samples, whatever they are samples of."""
 
     alpha: float = Field(gt=0, lt=1)
     """Probability with which an item's certificate may fail."""
-    budgets: Budgets
-    """Budgets ε, as a list or as equally spaced values."""
-    bounds: list[Literal["naive", "lp", "envelope", "exact"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
+    bounds: list[BoundName] = Field(default=["naive", "lp", "envelope"], min_length=1)
     """Collective bounds, weakest first."""
     exact_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
-    """Time limit of the exact bound, for all budgets of an item's curve together."""
+    """Time limit of the exact bound, for all budgets of an item together."""
     exact_gap: int = Field(default=0, ge=0)
     """Outputs by which the exact bound may fall short of the optimum."""
     base: list[BaseName] | None = Field(default=None, min_length=1)
@@ -118,24 +72,106 @@ class CertificateSection(Section):
     renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
     """Orders of renyi-votes."""
     exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)
-    """Settings of exact-votes."""
+    """Settings of exact-votes; many samples deserve more `vectors`."""
     many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
     """How alpha is shared among the outputs."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""
-    baseline: AnyBaseline | None = None
-    """Certify with a baseline in place of base certificates and collective bounds."""
 
     @model_validator(mode="after")
-    def _settings_are_used(self) -> CertificateSection:
+    def _settings_are_used(self) -> StrategySection:
         if self.exact_votes != ExactVotesSection() and ExactVotes.name not in (self.base or ()):
             raise ValueError('exact_votes has no effect unless "exact-votes" is in base')
         if self.renyi_orders is not None and self.base is not None and RenyiVotes.name not in self.base:
             raise ValueError('renyi_orders has no effect unless "renyi-votes" is in base')
         return self
 
+    def collective_bounds(self) -> dict[str, Bound]:
+        """Make the bounds, by the names they get in the result."""
+        exact = Exact(self.exact_gap, self.exact_seconds)
+        return {name: exact if name == Exact.name else BOUNDS[name]() for name in self.bounds}
+
+    def certificates(self, noise: Noise) -> tuple[AnyCertificate, ...]:
+        """Make the base certificates.
+
+        Raises
+        ------
+        ConfigurationError
+            If orders are given to certificates that have none.
+        """
+        if self.base is not None:
+            return tuple(map(self._certificate, self.base))
+        default = default_certificate(noise)
+        if self.renyi_orders is None:
+            return (default,)
+        if not isinstance(default, RenyiVotes):
+            raise ConfigurationError(
+                f"certificate.renyi_orders: it has no effect, since {default.name} go with this noise. Leave it out, "
+                "or use noise that flips bits."
+            )
+        return (self._certificate(default.name),)
+
+    def _certificate(self, name: str) -> AnyCertificate:
+        if name == RenyiVotes.name and self.renyi_orders is not None:
+            return RenyiVotes(tuple(self.renyi_orders))
+        if name == ExactVotes.name:
+            return self.exact_votes.build()
+        return VOTE_CERTIFICATES[name]() if name in VOTE_CERTIFICATES else SCORE_CERTIFICATES[name]()
+
+
+class CertificateSection(StrategySection):
+    """What is proven from the samples."""
+
+    budgets: Budgets
+    """Budgets ε, as a list or as equally spaced values."""
+    baseline: AnyBaseline | None = None
+    """Certify with a baseline in place of base certificates and collective bounds."""
+
     def budget_values(self) -> list[float]:
         """All budgets, ascending."""
         if isinstance(self.budgets, BudgetRange):
             return equally_spaced(self.budgets.start, self.budgets.stop, self.budgets.count)
         return sorted(self.budgets)
+
+    def build(self, noise: NoiseSection) -> Settings:
+        """Make what is proven from the tallies.
+
+        Parameters
+        ----------
+        noise
+            The section of the noise that was sampled.
+
+        Raises
+        ------
+        ConfigurationError
+            If keys do not go with the noise.
+        """
+        return Settings(
+            alpha=self.alpha,
+            budgets=tuple(self.budget_values()),
+            certificates=self.certificates(noise.build()),
+            bounds=self.collective_bounds(),
+            simultaneous=self.many_outputs.build(),
+            score_bound=SCORE_BOUNDS[self.score_bound](),
+            threat=noise.threat(),
+            method=self.method(),
+        )
+
+    def method(self) -> ItemMethod | None:
+        """Make the baseline; None where there is none.
+
+        Raises
+        ------
+        ConfigurationError
+            If keys say how localized smoothing is certified, which a baseline would not heed.
+        """
+        if self.baseline is None:
+            return None
+        keys = ("bounds", "base", "renyi_orders", "score_bound", "exact_seconds", "exact_gap")
+        # A run's record spells the defaults out.
+        unheeded = [key for key in keys if getattr(self, key) != type(self).model_fields[key].default]
+        if unheeded:
+            raise ConfigurationError(
+                f"certificate.{unheeded[0]}: the baseline {self.baseline.method} takes no such key."
+            )
+        return self.baseline.build()

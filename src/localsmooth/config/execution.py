@@ -1,4 +1,4 @@
-"""The section that says where chunks are drawn, and what it makes."""
+"""The section that says where chunks are drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from localsmooth.config.section import Section
 from localsmooth.execution import Executor, ExecutorName, ProcessExecutor, RayExecutor, ThreadExecutor, named_executor
 
-__all__ = ["ExecutionSection", "build_executor"]
+__all__ = ["ExecutionSection"]
 
 
 class ExecutionSection(Section):
@@ -37,26 +37,25 @@ class ExecutionSection(Section):
             raise ValueError('workers goes with executor = "threads", "processes" or "ray" only')
         return self
 
+    def build(self) -> Executor | None:
+        """Make the executor; None for the one that suits the model.
 
-def build_executor(section: ExecutionSection) -> Executor | None:
-    """Make the executor; None for the one that suits the model.
-
-    Raises
-    ------
-    InvalidInputError
-        If Ray is asked for and not installed.
-    """
-    if section.executor == "threads":
-        return ThreadExecutor(section.workers)
-    if section.executor == "processes":
-        return ProcessExecutor(
-            section.workers, gpus_per_worker=section.gpus_per_worker, chunk_time_limit=section.chunk_time_limit
-        )
-    if section.executor == "ray":
-        return RayExecutor(
-            section.address,
-            workers=section.workers,
-            gpus_per_worker=section.gpus_per_worker,
-            chunk_time_limit=section.chunk_time_limit,
-        )
-    return None if section.executor is None else named_executor(section.executor)
+        Raises
+        ------
+        InvalidInputError
+            If Ray is asked for and not installed.
+        """
+        if self.executor == "threads":
+            return ThreadExecutor(self.workers)
+        if self.executor == "processes":
+            return ProcessExecutor(
+                self.workers, gpus_per_worker=self.gpus_per_worker, chunk_time_limit=self.chunk_time_limit
+            )
+        if self.executor == "ray":
+            return RayExecutor(
+                self.address,
+                workers=self.workers,
+                gpus_per_worker=self.gpus_per_worker,
+                chunk_time_limit=self.chunk_time_limit,
+            )
+        return None if self.executor is None else named_executor(self.executor)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import types
 import typing
 from collections.abc import Iterable
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from localsmooth.config.section import sections_of
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["ConfigurationError", "explain"]
@@ -27,15 +27,6 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
     return "Valid here: " + ", ".join(options) + "."
 
 
-def _models_within(annotation: object) -> list[type[BaseModel]]:
-    """Every pydantic model that an annotation admits."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
-        return [m for argument in typing.get_args(annotation) for m in _models_within(argument)]
-    return []
-
-
 def _section(root: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
     """Model of the section in which the last part of an error's location lies."""
     current: type[BaseModel] = root
@@ -43,7 +34,7 @@ def _section(root: type[BaseModel], location: tuple[int | str, ...]) -> type[Bas
         field = current.model_fields.get(str(part))
         if field is None:  # a discriminator's value, a tag, or an index
             continue
-        found = _models_within(field.annotation)
+        found = sections_of(field)
         if not found:
             return None
         current = found[0]
@@ -57,7 +48,7 @@ def _section(root: type[BaseModel], location: tuple[int | str, ...]) -> type[Bas
 
 def _tag(section: type[BaseModel]) -> str | None:
     for field in section.model_fields.values():
-        if typing.get_origin(field.annotation) is typing.Literal:
+        if field.is_required() and typing.get_origin(field.annotation) is typing.Literal:
             return str(typing.get_args(field.annotation)[0])
     return None
 
@@ -78,7 +69,7 @@ def _path(root: type[BaseModel], location: tuple[int | str, ...]) -> str:
             continue
         parts.append(part if not parts else f".{part}")
         field = None if current is None else current.model_fields.get(part)
-        found = [] if field is None else _models_within(field.annotation)
+        found = [] if field is None else sections_of(field)
         current, pending = (found[0], []) if len(found) == 1 else (None, found)
     return "".join(parts)
 

@@ -2,111 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import fields
+from typing import Annotated
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from localsmooth.config.base_certificates import ExactVotesSection
+from localsmooth.bounds import SCORE_BOUNDS
+from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
-from localsmooth.config.certificate import AnyRule, BonferroniSection
+from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.schema import ExistingPath
+from localsmooth.config.graph_data import GraphNoiseSection, GraphSection
+from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection
+from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.section import Section
+from localsmooth.errors import InvalidInputError
+from localsmooth.graphs import AttackLimits, GraphSettings
+from localsmooth.noise import SparseFlips
+from localsmooth.runs import SamplingPlan
 
-__all__ = [
-    "AppnpSection",
-    "GcnSection",
-    "GraphCertificateSection",
-    "GraphConfiguration",
-    "GraphModuleSection",
-    "GraphNoiseSection",
-    "GraphSamplingSection",
-    "GraphSection",
-    "NetworkSection",
-]
+__all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection"]
 
-Probability = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 Budget = Annotated[int, Field(ge=0)]
-
-
-class GraphSection(Section):
-    """The graph, which of its nodes are certified, and its clusters."""
-
-    data: Literal["digits"] | ExistingPath = "digits"
-    """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
-    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `localsmooth.graphs.save_npz`
-    writes it. Of a file, the largest connected component is certified."""
-    per_class: Count = 20
-    """Training nodes per class, and validation nodes per class; the rest is the test set."""
-    split_seed: int = Field(default=0, ge=0)
-    """Another seed gives another split."""
-    evaluate: Literal["test", "validation"] = "test"
-    """Nodes that are certified."""
-    clusters: Count = 5
-    """Number of clusters that share a noise level; 1 is isotropic smoothing."""
-    clustering: Literal["metis", "spectral"] = "metis"
-    """METIS (with the extra `graph`), or spectral clustering."""
-
-
-class NetworkSection(Section):
-    """How a network of this package is trained, with noise from the distributions that are certified."""
-
-    weights: ExistingPath | None = None
-    """Trained weights (safetensors) to load; by default the network is trained and kept in the run directory."""
-    epochs: Count = 3000
-    """Most training steps."""
-    patience: Count = 200
-    """Steps without a lower validation loss after which training stops."""
-    learning_rate: float = Field(default=1e-3, gt=0, allow_inf_nan=False)
-    """Of Adam."""
-    weight_decay: float = Field(default=1e-3, ge=0, allow_inf_nan=False)
-    """Of Adam."""
-    self_training: bool = True
-    """Train a second time with the first network's smoothed predictions as labels of unlabeled nodes."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of initial weights, training noise and dropout."""
-
-
-class AppnpSection(NetworkSection):
-    """APPNP: a perceptron with one hidden layer per node, followed by personalised PageRank."""
-
-    kind: Literal["appnp"]
-    hidden: Count = 64
-    """Width of the hidden layer."""
-    steps: int = Field(default=10, ge=0)
-    """Propagation steps."""
-    teleport: float = Field(default=0.15, ge=0, le=1)
-    """Share of a node's own prediction in each step."""
-
-
-class GcnSection(NetworkSection):
-    """A graph convolutional network."""
-
-    kind: Literal["gcn"]
-    hidden: list[Count] = Field(default=[64], min_length=1)
-    """Width of each hidden layer: one layer less than the network has hops."""
-
-
-class GraphModuleSection(Section):
-    """A module of the user's own, called with (attributes, edge_index) as those of PyTorch Geometric are."""
-
-    kind: Literal["module"]
-    factory: str
-    """`package.module:function`; called without arguments, returns the module."""
-    checkpoint: ExistingPath | None = None
-    """Weights to load into the module: safetensors, or a torch state dict (read with weights_only)."""
-    depth: int | None = Field(default=None, ge=0)
-    """Hops over which an attribute can influence a prediction, for strictly local certificates."""
-
-
-class GraphNoiseSection(Section):
-    """Sparsity-aware flips of attribute bits."""
-
-    addition: tuple[Probability, Probability] = (0.01, 0.01)
-    """Probability that a zero becomes one: in the output's own cluster, and in the farthest."""
-    deletion: tuple[Probability, Probability] = (0.5, 0.9)
-    """Probability that a one becomes zero: in the output's own cluster, and in the farthest."""
 
 
 class GraphSamplingSection(Section):
@@ -123,8 +42,12 @@ class GraphSamplingSection(Section):
     seed: int = Field(default=0, ge=0)
     """Seed of all noise."""
 
+    def build(self) -> SamplingPlan:
+        """Make the sampling plan."""
+        return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size)
 
-class GraphCertificateSection(Section):
+
+class GraphCertificateSection(StrategySection):
     """What is proven from the samples, for deletions alone, for additions alone, and for every pair of budgets."""
 
     alpha: float = Field(default=0.01, gt=0, lt=1)
@@ -133,22 +56,8 @@ class GraphCertificateSection(Section):
     """Budgets ε⁺ of added bits; 0 is added where it is missing."""
     deletions: list[Budget] = Field(default=list(range(41)), min_length=1)
     """Budgets ε⁻ of deleted bits; 0 is added where it is missing."""
-    bounds: list[Literal["naive", "lp", "envelope", "exact"]] = Field(default=["naive", "lp", "envelope"], min_length=1)
-    """Collective bounds, weakest first."""
-    exact_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
-    """Time limit of the exact bound, for all pairs of budgets together."""
-    exact_gap: int = Field(default=0, ge=0)
-    """Nodes by which the exact bound may fall short of the optimum."""
-    base: list[Literal["renyi-votes", "exact-votes", "sparse-scores"]] = Field(default=["renyi-votes"], min_length=1)
+    base: list[BaseName] | None = Field(default=["renyi-votes"], min_length=1)
     """Base certificates; votes and scores share alpha, and each node relies on one of the two."""
-    renyi_orders: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] | None = Field(default=None, min_length=1)
-    """Orders of renyi-votes."""
-    exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)
-    """Settings of exact-votes; many samples deserve more `vectors`."""
-    many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
-    """How alpha is shared among the nodes."""
-    score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
-    """Bound on scores, for certificates from scores."""
     baseline: SparseSmoothSection | None = None
     """Count the nodes that tolerate every mix of flips, each on its own, in place of collective bounds: with one
     cluster, votes, and no limits."""
@@ -169,15 +78,39 @@ class GraphCertificateSection(Section):
     """Most clusters in which attributes are changed."""
 
     @model_validator(mode="after")
-    def _settings_are_used(self) -> GraphCertificateSection:
-        if self.exact_votes != ExactVotesSection() and "exact-votes" not in self.base:
-            raise ValueError('exact_votes has no effect unless "exact-votes" is in base')
-        if self.renyi_orders is not None and "renyi-votes" not in self.base:
-            raise ValueError('renyi_orders has no effect unless "renyi-votes" is in base')
+    def _certificates_fit(self) -> GraphCertificateSection:
+        for name in self.base or ():
+            if not _holds_for_flips(name):
+                raise ValueError(f'base: "{name}" does not hold for flips of bits; use "renyi-votes", say')
         return self
 
+    def build(self) -> GraphSettings:
+        """Make what is proven from the tallies."""
+        return GraphSettings(
+            self.alpha,
+            self.additions,
+            self.deletions,
+            certificates=list(self.certificates(SparseFlips())),
+            bounds=self.collective_bounds(),
+            simultaneous=self.many_outputs.build(),
+            score_bound=SCORE_BOUNDS[self.score_bound](),
+            limits=AttackLimits(**{field.name: getattr(self, field.name) for field in fields(AttackLimits)}),
+            strictly_local=self.strictly_local,
+            baseline=None if self.baseline is None else self.baseline.build(),
+        )
 
-AnyGraphModel = Annotated[AppnpSection | GcnSection | GraphModuleSection, Field(discriminator="kind")]
+
+def _holds_for_flips(name: str) -> bool:
+    """Whether a base certificate takes sparsity-aware noise, found by asking it."""
+    levels, half, group = np.full((1, 1, 2), 0.25), np.full(1, 0.75), np.zeros(1, np.int64)
+    try:
+        if name in VOTE_CERTIFICATES:
+            VOTE_CERTIFICATES[name]().certificates(SparseFlips(), levels, half, group)
+        else:
+            SCORE_CERTIFICATES[name]().certificates(SparseFlips(), levels, half, half, half, group)
+    except InvalidInputError:
+        return False
+    return True
 
 
 class GraphConfiguration(Section):
@@ -197,6 +130,9 @@ class GraphConfiguration(Section):
     """What is proven from them."""
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
+
+    plugins: PluginsSection = Field(default_factory=PluginsSection)
+    """Modules with certificates and bounds of your own."""
 
     @model_validator(mode="after")
     def _fits(self) -> GraphConfiguration:

@@ -13,6 +13,7 @@ from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.explain import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
+from localsmooth.config.plugins import import_plugins
 from localsmooth.config.schema import Configuration
 from localsmooth.disk import expanded, read_text
 
@@ -31,7 +32,7 @@ _LARGEST_FILE = 1 << 20
 
 
 def parse_configuration(values: Mapping[str, object], folder: Path | None = None) -> Configuration:
-    """Validate a configuration given as nested mappings.
+    """Validate a configuration given as nested mappings; plugins that it names are not imported.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def parse_graph_configuration(values: Mapping[str, object], folder: Path | None 
 
 
 def load_any_configuration(path: Path | str) -> Configuration | GraphConfiguration:
-    """Read and validate a TOML file; a section [graph] makes it one of a run on a graph.
+    """Read and validate a TOML file; a section [graph] makes it one of a run on a graph. Its plugins are imported.
 
     Raises
     ------
@@ -72,13 +73,14 @@ def load_any_configuration(path: Path | str) -> Configuration | GraphConfigurati
     if "graph" not in values:
         return load_configuration(path)
     try:
+        import_plugins(values)
         return parse_graph_configuration(values, path.parent)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}:\n{error}") from None
 
 
 def load_configuration(path: Path | str) -> Configuration:
-    """Read and validate a TOML file.
+    """Read and validate a TOML file; the modules that its section [plugins] names are imported.
 
     Raises
     ------
@@ -88,6 +90,7 @@ def load_configuration(path: Path | str) -> Configuration:
     path = expanded(path)
     values = read_toml(path)
     try:
+        import_plugins(values)
         return parse_configuration(values, path.parent)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}:\n{error}") from None
@@ -129,7 +132,7 @@ def with_execution(
 
 
 def load_certificate(path: Path | str) -> CertificateSection:
-    """Read the certificate section of a TOML file; other sections are not looked at.
+    """Read the certificate section of a TOML file; other sections are not looked at, but for [plugins].
 
     Raises
     ------
@@ -148,7 +151,9 @@ _AnyCertificate = TypeVar("_AnyCertificate", CertificateSection, GraphCertificat
 
 
 def _certificate(path: Path, section: type[_AnyCertificate]) -> _AnyCertificate:
-    values = read_toml(path).get("certificate")
+    whole = read_toml(path)
+    values = whole.get("certificate")
+    import_plugins(whole)
     if values is None:
         raise ConfigurationError(f"{path}: there is no section [certificate].")
     try:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, no_type_check
+from typing import Annotated, Any, Union, no_type_check
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationInfo,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from localsmooth.disk import expanded
 
-__all__ = ["ExistingPath", "Section"]
+__all__ = ["AnyOf", "ExistingPath", "Named", "Section", "sections_of"]
 
 
 class Section(BaseModel):
@@ -29,3 +43,74 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
 
 
 ExistingPath = Annotated[Path, AfterValidator(_resolve)]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Marks a key whose table is one of several sections, those among them that are registered later.
+
+    Parameters
+    ----------
+    sections
+        The sections by the value that selects them.
+    key
+        The key that holds this value.
+    """
+
+    sections: Mapping[str, type[Section]]
+    key: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del handler
+        return core_schema.with_info_plain_validator_function(
+            lambda value, info: value if isinstance(value, source) else self._validated(value, info)
+        )
+
+    @no_type_check  # the annotation is a protocol that cannot be checked at run time
+    def _validated(self, value: object, info: ValidationInfo) -> Section:
+        every = Annotated[Union[tuple(self.sections.values())], Field(discriminator=self.key)]  # noqa: UP007
+        return TypeAdapter(every).validate_python(value, context=info.context)
+
+
+@dataclass(frozen=True)
+class Named:
+    """Marks a text that names something registered, now or later.
+
+    Parameters
+    ----------
+    registries
+        Whose keys are the names.
+    """
+
+    registries: tuple[Mapping[str, object], ...]
+
+    @property
+    def names(self) -> list[str]:
+        """All that are known now."""
+        return [name for registry in self.registries for name in registry]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def _known(self, name: str) -> str:
+        if name not in self.names:
+            raise PydanticKnownError("literal_error", {"expected": " or ".join(map(repr, self.names))})
+        return name
+
+
+def sections_of(field: FieldInfo | object) -> list[type[BaseModel]]:
+    """Every section that a key, or a part of its type, admits.
+
+    Parameters
+    ----------
+    field
+        The key's field, or a type.
+    """
+    if isinstance(field, FieldInfo):
+        marks = [mark for mark in field.metadata if isinstance(mark, AnyOf)]
+        return [section for mark in marks for section in mark.sections.values()] or sections_of(field.annotation)
+    if isinstance(field, type) and issubclass(field, BaseModel):
+        return [field]
+    if typing.get_origin(field) in (Union, types.UnionType, Annotated, list):
+        return [section for argument in typing.get_args(field) for section in sections_of(argument)]
+    return []

@@ -9,8 +9,15 @@ from localsmooth.noise.precision import drawable_probabilities
 from localsmooth.noise.randomness import Randomness
 from localsmooth.noise.sparse import SparseFlips
 from localsmooth.noise.uniform import Uniform
+from localsmooth.registry import Registry
+
+NOISES = Registry[Noise](
+    "noise", lambda kind: getattr(kind, "distribution", None), Gaussian, Uniform, Bernoulli, SparseFlips
+)
+"""Families by the name in configuration files and stored runs."""
 
 __all__ = [
+    "NOISES",
     "Bernoulli",
     "BinaryNoise",
     "BitLaws",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise.base import Noise, PreparedNoise
-from localsmooth.noise.precision import require_floating
+from localsmooth.noise.precision import attained_levels, require_floating
 from localsmooth.noise.randomness import Randomness
 
 __all__ = ["AdditiveNoise"]
@@ -32,16 +31,13 @@ class AdditiveNoise(Noise):
 
     clamp: bool = False
 
-    distribution: ClassVar[str]
-    """Name of the family, as stored with a run."""
-
     @staticmethod
     @abstractmethod
     def fill(out: torch.Tensor, randomness: Randomness) -> None:
         """Overwrite `out` with draws of the standard law."""
 
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
-        """Refuse levels that are not positive.
+        """Refuse levels that are not positive, in single precision too.
 
         Raises
         ------
@@ -60,6 +56,7 @@ class AdditiveNoise(Noise):
                 f"the smallest level is {levels.min()}",
                 "Every level must be positive (inf hides inputs altogether)",
             )
+        attained_levels(levels)
 
     def prepare(
         self,

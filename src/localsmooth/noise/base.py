@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +35,12 @@ class PreparedNoise(ABC):
 
 class Noise(ABC):
     """A family of smoothing distributions, one per output group, indexed by the layout's levels."""
+
+    distribution: ClassVar[str]
+    """Name of the family, in configuration files and stored runs."""
+
+    certificate: ClassVar[str] = ""
+    """Name of the base certificate from votes that goes with the family where none is named; empty if none does."""
 
     norm: int
     """The p of the budget Σ_d |x'_d − x_d|^p spent in an input group (0 counts changed elements)."""

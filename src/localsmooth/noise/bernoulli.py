@@ -25,6 +25,8 @@ class Bernoulli(BinaryNoise):
     θ = 0 and θ = 1 perturb nothing and tolerate nothing (W = inf). θ is rounded to a multiple of 2⁻²⁴.
     """
 
+    distribution = "bernoulli"
+
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
         """Refuse levels that are not probabilities.
 
@@ -62,4 +64,4 @@ class Bernoulli(BinaryNoise):
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        return {"distribution": "bernoulli"}
+        return {"distribution": self.distribution}

@@ -28,6 +28,7 @@ class BinaryNoise(Noise):
     """A product distribution over bits, where each kind of flip replaces one law of a bit by another."""
 
     norm = 0
+    certificate = "renyi-votes"
 
     @abstractmethod
     def bit_laws(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> BitLaws:

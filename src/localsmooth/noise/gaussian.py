@@ -30,6 +30,7 @@ class Gaussian(AdditiveNoise):
 
     norm = 2
     distribution = "gaussian"
+    certificate = "gaussian-votes"
 
     @staticmethod
     def fill(out: torch.Tensor, randomness: Randomness) -> None:

@@ -28,6 +28,7 @@ class SparseFlips(BinaryNoise):
     probabilities are rounded to multiples of 2⁻²⁴.
     """
 
+    distribution = "sparse-flips"
     kinds: tuple[str, ...] = ("additions", "deletions")
 
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
@@ -60,7 +61,7 @@ class SparseFlips(BinaryNoise):
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        return {"distribution": "sparse-flips"}
+        return {"distribution": self.distribution}
 
 
 def _check_pairs(levels: Float[np.ndarray, "..."], at_least: int) -> None:

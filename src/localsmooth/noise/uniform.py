@@ -30,6 +30,7 @@ class Uniform(AdditiveNoise):
 
     norm = 1
     distribution = "uniform"
+    certificate = "uniform-votes"
 
     @staticmethod
     def fill(out: torch.Tensor, randomness: Randomness) -> None:

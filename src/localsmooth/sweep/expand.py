@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import ValidationError
 
@@ -18,9 +18,10 @@ from localsmooth.config import (
     parse_configuration,
     parse_graph_configuration,
 )
+from localsmooth.config.data import ArraysSection, ImageFilesSection
 from localsmooth.config.explain import explain
 from localsmooth.config.load import read_toml
-from localsmooth.config.schema import ArraysSection, ImageFilesSection
+from localsmooth.config.plugins import import_plugins
 from localsmooth.disk import expanded
 from localsmooth.sweep.keys import point_keys
 from localsmooth.sweep.point import AnyConfiguration, SweepPoint
@@ -67,7 +68,7 @@ class Sweep:
 
 
 def load_sweep(path: Path | str) -> Sweep:
-    """Read, validate and expand a sweep file; relative paths in it are relative to the file.
+    """Read, validate and expand a sweep file; relative paths in it are relative to the file, plugins are imported.
 
     Raises
     ------
@@ -77,6 +78,8 @@ def load_sweep(path: Path | str) -> Sweep:
     path = expanded(path)
     values = read_toml(path)
     try:
+        base = values.get("base")
+        import_plugins(cast("dict[str, Any]", base) if isinstance(base, dict) else {})
         return expand(values, path.parent)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}:\n{error}") from None

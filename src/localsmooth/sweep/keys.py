@@ -14,7 +14,7 @@ from localsmooth.sweep.point import AnyConfiguration
 __all__ = ["point_keys"]
 
 _DIGITS = 16
-_NOT_CONTENT = {"name", "execution", "calibration", "locality"}
+_NOT_CONTENT = {"name", "execution", "calibration", "locality", "plugins"}
 
 
 def point_keys(configuration: AnyConfiguration, digests: dict[Path, str]) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -74,6 +75,9 @@ class Bound(ABC):
 
     `Naive` ≤ `LinearProgram` ≤ `Envelope` ≤ `Exact`, in strength and in cost.
     """
+
+    name: ClassVar[str]
+    """Name in configuration files and results; what has none of its own is called by its class."""
 
     time_limit: Number | None = None
     """Seconds for the whole curve, None for no limit."""

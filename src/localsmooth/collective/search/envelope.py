@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Envelope(Bound):
     It dominates the linear program of Schuchardt et al. 2023, whose relaxation projects to another convex function
     below the same count, at a cost that does not grow with the number of outputs.
     """
+
+    name: ClassVar[str] = "envelope"
 
     def solver(self, problem: Problem) -> Solver:
         """Return a solver."""

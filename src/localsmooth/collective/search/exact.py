@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +37,8 @@ class Exact(Bound):
     InvalidInputError
         If the gap or the time limit is negative or NaN.
     """
+
+    name: ClassVar[str] = "exact"
 
     gap: Number = 0
     time_limit: Number | None = 60.0

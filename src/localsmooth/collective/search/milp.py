@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 from localsmooth.collective.kernel.answer import Status
 from localsmooth.collective.kernel.arrays import Number
@@ -43,6 +44,8 @@ class Milp(Bound):
     InvalidInputError
         If the number of bins is below 1, or the time limit is negative or NaN.
     """
+
+    name: ClassVar[str] = "milp"
 
     bins: int | None = None
     time_limit: Number | None = 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ __all__ = ["Naive"]
 @dataclass(frozen=True)
 class Naive(Bound):
     """Count the targets that no allowed attack can break, each taken on its own."""
+
+    name: ClassVar[str] = "naive"
 
     def solver(self, problem: Problem) -> Solver:
         """Return a solver."""

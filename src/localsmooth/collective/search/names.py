@@ -12,16 +12,13 @@ from localsmooth.collective.search.milp import Milp
 from localsmooth.collective.search.naive import Naive
 from localsmooth.collective.search.paper import LinearProgram
 from localsmooth.errors import InvalidInputError
+from localsmooth.registry import Registry
 
 __all__ = ["BOUNDS", "AnyBound", "AnyBounds", "as_bound", "as_bounds"]
 
-BOUNDS: Mapping[str, type[Bound]] = {
-    "naive": Naive,
-    "lp": LinearProgram,
-    "envelope": Envelope,
-    "exact": Exact,
-    "milp": Milp,
-}
+BOUNDS = Registry[Bound](
+    "collective bound", lambda kind: getattr(kind, "name", None), Naive, LinearProgram, Envelope, Exact, Milp
+)
 """Bounds by name, weakest first; `Milp` is a reference."""
 
 AnyBound = Bound | type[Bound] | str
@@ -41,9 +38,10 @@ def as_bound(value: object, field: str = "bound") -> Bound:
     """
     if isinstance(value, Bound):
         return value
-    for name, kind in BOUNDS.items():
-        if value is kind or (isinstance(value, str) and value == name):
-            return kind()
+    if isinstance(value, type) and issubclass(value, Bound):
+        return value()
+    if isinstance(value, str) and value in BOUNDS:
+        return BOUNDS[value]()
     raise InvalidInputError(
         field, f"got {value!r}", f"give {', '.join(map(repr, BOUNDS))}, or a Bound such as Envelope() or Exact()"
     )
@@ -64,7 +62,7 @@ def as_bounds(values: object, field: str = "bounds") -> dict[str, Bound]:
     named: dict[str, Bound] = {}
     for value in cast(Iterable[object], values) if several else (values,):
         bound = as_bound(value, field)
-        name = next((name for name, kind in BOUNDS.items() if kind is type(bound)), type(bound).__name__)
+        name = str(vars(type(bound)).get("name", type(bound).__name__))
         if name in named:
             raise InvalidInputError(field, f"{name} is given twice", 'name them: {"quick": Exact(gap=9), …}')
         named[name] = bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ class LinearProgram(Bound):
 
     Every relaxed indicator t_n ≥ 1 − W·b/η_n takes its smallest value, so a group counts Σ_n max(0, 1 − s/η_n).
     """
+
+    name: ClassVar[str] = "lp"
 
     def solver(self, problem: Problem) -> Solver:
         """Return a solver."""

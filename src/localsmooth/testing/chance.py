@@ -8,31 +8,41 @@ them gets an equal share (Bonferroni). P-values are exact but for those that `li
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import stats
 
-__all__ = ["CHECK", "assert_binomial", "assert_level_kept", "likely", "mean_margin", "normal_margin"]
+__all__ = [
+    "CHECK",
+    "assert_binomial",
+    "assert_level_kept",
+    "binomial_p_values",
+    "likely",
+    "mean_margin",
+    "normal_margin",
+]
+
+Numbers = np.ndarray | np.generic | Sequence[float] | float | int
 
 CHECK = 1e-8
 """The probability of a false alarm, per check."""
 
 
-def likely(p_values: ArrayLike) -> bool:
+def likely(p_values: Numbers) -> bool:
     """Whether none of these p-values is too small for chance; they may depend on each other in any way."""
     p_values = np.asarray(p_values)
     return bool(p_values.min() * p_values.size >= CHECK)
 
 
-def binomial_p_values(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> np.ndarray:
+def binomial_p_values(counts: Numbers, trials: Numbers, chance: Numbers) -> np.ndarray:
     """Exact and two-sided: twice the smaller tail."""
     counts = np.asarray(counts)
-    return np.minimum(
-        1, 2 * np.minimum(stats.binom.cdf(counts, trials, chance), stats.binom.sf(counts - 1, trials, chance))
-    )
+    smaller = np.minimum(stats.binom.cdf(counts, trials, chance), stats.binom.sf(counts - 1, trials, chance))
+    return np.asarray(np.minimum(1, 2 * smaller))
 
 
-def assert_binomial(counts: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> None:
+def assert_binomial(counts: Numbers, trials: Numbers, chance: Numbers) -> None:
     """Each count must be one of Binomial(trials, chance)."""
     p_values = binomial_p_values(counts, trials, chance)
     assert likely(p_values), f"a count of {trials} trials has p-value {p_values.min()}: {counts} at {chance}"

@@ -1,7 +1,6 @@
-"""One harness for every bound: count how often it is wrong and compare with the level it promised.
+"""What every confidence bound must do: be wrong no more often than the level it promises.
 
-Each family of bounds has one contract class. A bound's own test derives from it and supplies a constructor; the tests
-that the harness can fail run the same methods on bounds that are known to be wrong.
+Each family of bounds has one suite: bounds on one probability, rules for many outputs, bounds on the moments of scores.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from tests.chance import assert_level_kept
 
 from localsmooth.bounds import (
     NotSimultaneousWarning,
@@ -23,21 +21,35 @@ from localsmooth.bounds import (
     VoteBounds,
     even_thresholds,
 )
+from localsmooth.testing.chance import assert_level_kept
+
+__all__ = [
+    "SCORE_LAWS",
+    "VOTE_FIELDS",
+    "ScoreBoundContract",
+    "ScoreLaw",
+    "SimultaneousContract",
+    "VoteBoundContract",
+    "VoteField",
+]
 
 VoteBound = Callable[[np.ndarray, int, float], np.ndarray]
 
 
-class VoteContract:
+class VoteBoundContract:
     """A lower bound on one probability. Its miss probability is computed exactly, over all possible counts."""
 
     bound: VoteBound
+    """Maps (votes, n, level) to lower bounds; a plain function is given as ``staticmethod(function)``."""
 
     def miss_probability(self, q: float, n: int, level: float) -> float:
+        """Exact, by summing over all counts."""
         votes = np.arange(n + 1)
         wrong = self.bound(votes, n, level) > q
         return float(stats.binom.pmf(votes, n, q)[wrong].sum())
 
     def test_level_holds_for_every_probability(self) -> None:
+        """Over many numbers of samples, levels and probabilities."""
         for n in (1, 2, 10, 57, 1000):
             for level in (0.2, 0.01, 1e-5):
                 for q in (1e-6, 0.01, 0.3, 0.5, 0.5 + 1e-9, 0.9, 0.99, 1 - 1e-4, 1 - 1e-6):
@@ -60,6 +72,7 @@ class VoteField:
     comonotone: bool = False
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Votes, or a tally, at random."""
         if self.comonotone:
             return stats.binom.ppf(rng.random(), self.samples, self.probabilities).astype(np.int64)
         return rng.binomial(self.samples, self.probabilities)
@@ -77,13 +90,18 @@ class SimultaneousContract:
     """Lower bounds for many outputs: more wrong ones than the discount only with probability α."""
 
     strategy: Simultaneous
-    alpha = 0.2
-    repeats = 150
+    """The rule."""
+    alpha: float = 0.2
+    """Level at which it is tried."""
+    repeats: int = 150
+    """Draws of every field."""
 
     def bounds(self, field: VoteField, rng: np.random.Generator) -> VoteBounds:
+        """Bound one draw of a field."""
         return self.strategy.lower_bounds(field.draw(rng), field.samples, self.alpha)
 
     def check(self, field: VoteField, repeats: int | None = None) -> None:
+        """Count misses."""
         rng = np.random.default_rng(20_231)
         repeats = repeats or self.repeats
         misses = 0
@@ -95,18 +113,23 @@ class SimultaneousContract:
         assert_level_kept(misses, repeats, self.alpha)
 
     def test_well_separated(self) -> None:
+        """Probabilities far from each other, where ranks are right."""
         self.check(WELL_SEPARATED)
 
     def test_near_one(self) -> None:
+        """Probabilities near one."""
         self.check(NEAR_ONE)
 
     def test_all_equal(self) -> None:
+        """Many outputs that fail together or not at all."""
         self.check(ALL_EQUAL)
 
     def test_comonotone(self) -> None:
+        """Outputs that all depend on one random number."""
         self.check(COMONOTONE)
 
     def test_just_below_a_threshold(self) -> None:
+        """Probabilities just below what tests ask for."""
         self.check(BELOW_THRESHOLD)
 
 
@@ -123,10 +146,12 @@ class ScoreLaw:
 
     @property
     def mean(self) -> float:
+        """The mean score."""
         return float(self.probabilities @ even_thresholds(BINS))
 
     @property
     def deviation(self) -> float:
+        """Mean squared distance to the reference."""
         return float(self.probabilities @ (even_thresholds(BINS) - self.reference) ** 2)
 
     def draw(self, rng: np.random.Generator, samples: int, repeats: int) -> ScoreHistogram:
@@ -135,11 +160,13 @@ class ScoreLaw:
 
 
 def moments_of(histogram: ScoreHistogram) -> ScoreMoments:
+    """The power sums of what a histogram counts."""
     steps = np.rint(histogram.thresholds * BINS).astype(np.int64)
     return ScoreMoments(histogram.count, np.stack([histogram.counts @ steps**p for p in range(1, 5)]), BINS)
 
 
 def points(name: str, masses: dict[int, float], reference: float) -> ScoreLaw:
+    """Make a law on some points of the grid."""
     probabilities = np.zeros(BINS + 1)
     for point, mass in masses.items():
         probabilities[point] = mass
@@ -147,6 +174,7 @@ def points(name: str, masses: dict[int, float], reference: float) -> ScoreLaw:
 
 
 def beta(a: float, b: float, reference: float) -> ScoreLaw:
+    """Make the law of a rounded beta variable."""
     edges = stats.beta.cdf(np.append(even_thresholds(BINS), np.inf), a, b)
     return ScoreLaw(f"beta({a},{b})", np.diff(edges), reference)
 
@@ -161,19 +189,22 @@ SCORE_LAWS = (
     points("constant, wrong reference", {48: 1.0}, 0.0),
     points("ties", {32: 0.3, 33: 0.4, 34: 0.3}, 0.5),
     points("three points", {0: 0.05, 32: 0.05, 64: 0.9}, 0.9),
-    beta(90, 10, 0.9),
+    beta(90.0, 10.0, 0.9),
     beta(0.3, 0.1, 0.7),
-    beta(2, 1, 0.3),
+    beta(2.0, 1.0, 0.3),
 )
 
 
-class ScoreContract:
+class ScoreBoundContract:
     """Bounds on μ and ζ: either of them wrong only with probability at most the level, for any law."""
 
     bound: ScoreBound
-    repeats = 300
+    """The bound."""
+    repeats: int = 300
+    """Draws of every law."""
 
     def miss_count(self, law: ScoreLaw, samples: int, level: float, repeats: int) -> int:
+        """Outputs whose bounds are wrong, of so many."""
         histogram = law.draw(np.random.default_rng(7 + samples), samples, repeats)
         tallies = [histogram] if self.bound.needs_histogram else [moments_of(histogram), histogram]
         worst = 0
@@ -186,16 +217,19 @@ class ScoreContract:
         return worst
 
     def check(self, law: ScoreLaw, repeats: int | None = None) -> None:
+        """Count misses."""
         repeats = repeats or self.repeats
         for samples in (20, 300):
             for level in (0.3, 0.02):
                 assert_level_kept(self.miss_count(law, samples, level, repeats), repeats, level)
 
     def test_level_holds_for_hard_laws(self) -> None:
+        """Whatever the law, at few samples and at many."""
         for law in SCORE_LAWS:
             self.check(law)
 
     def test_outputs_with_their_own_levels_and_references(self) -> None:
+        """Each output is bounded as if it were alone."""
         histogram = SCORE_LAWS[9].draw(np.random.default_rng(0), 500, 3)
         levels, references = np.array([0.1, 0.01, 1e-6]), np.array([0.25, 0.5, 0.875])
         together = self.bound.bounds(histogram, levels, references)
@@ -209,6 +243,7 @@ class ScoreContract:
             np.testing.assert_allclose(together.deviation_upper[i], single.deviation_upper[0], rtol=1e-12)
 
     def test_bounds_enclose_the_estimates_and_tighten(self) -> None:
+        """Bounds lie on the right side, and approach the mean."""
         for law in SCORE_LAWS:
             widths = []
             for samples in (50, 5_000, 500_000):
@@ -222,6 +257,7 @@ class ScoreContract:
             assert widths[2] < 0.02, (law.name, widths)
 
     def test_smaller_levels_give_wider_bounds(self) -> None:
+        """Certainty has its price."""
         tally = SCORE_LAWS[9].draw(np.random.default_rng(1), 1000, 5)
         wide, narrow = self.bound.bounds(tally, 1e-9, 0.9), self.bound.bounds(tally, 1e-2, 0.9)
         assert np.all(wide.mean_lower < narrow.mean_lower)

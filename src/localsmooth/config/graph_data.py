@@ -1,0 +1,87 @@
+"""The section of a graph, and the data that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from jaxtyping import Int
+from pydantic import Field
+
+from localsmooth.config.section import ExistingPath, Section
+from localsmooth.graphs import (
+    AttributedGraph,
+    NodeSplit,
+    cluster_layout,
+    digit_graph,
+    largest_component,
+    load_npz,
+    metis_clusters,
+    spectral_clusters,
+    split_per_class,
+)
+from localsmooth.layout import Layout
+
+__all__ = ["GraphData", "GraphNoiseSection", "GraphSection"]
+
+Probability = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphData:
+    """A prepared graph with its split, its layout and the nodes to certify."""
+
+    graph: AttributedGraph
+    split: NodeSplit
+    layout: Layout
+    nodes: Int[np.ndarray, "nodes"]
+    name: str
+
+
+class GraphNoiseSection(Section):
+    """Sparsity-aware flips of attribute bits."""
+
+    addition: tuple[Probability, Probability] = (0.01, 0.01)
+    """Probability that a zero becomes one: in the output's own cluster, and in the farthest."""
+    deletion: tuple[Probability, Probability] = (0.5, 0.9)
+    """Probability that a one becomes zero: in the output's own cluster, and in the farthest."""
+
+
+class GraphSection(Section):
+    """The graph, which of its nodes are certified, and its clusters."""
+
+    data: Literal["digits"] | ExistingPath = "digits"
+    """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
+    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `localsmooth.graphs.save_npz`
+    writes it. Of a file, the largest connected component is certified."""
+    per_class: Count = 20
+    """Training nodes per class, and validation nodes per class; the rest is the test set."""
+    split_seed: int = Field(default=0, ge=0)
+    """Another seed gives another split."""
+    evaluate: Literal["test", "validation"] = "test"
+    """Nodes that are certified."""
+    clusters: Count = 5
+    """Number of clusters that share a noise level; 1 is isotropic smoothing."""
+    clustering: Literal["metis", "spectral"] = "metis"
+    """METIS (with the extra `graph`), or spectral clustering."""
+
+    def build(self, noise: GraphNoiseSection) -> GraphData:
+        """Read and prepare the graph, split its nodes, and lay out the noise.
+
+        Parameters
+        ----------
+        noise
+            The probabilities that the clusters get.
+        """
+        embedded = self.data == "digits"
+        graph = digit_graph() if embedded else largest_component(load_npz(self.data))
+        clustering = metis_clusters if self.clustering == "metis" else spectral_clusters
+        layout = cluster_layout(
+            clustering(graph, self.clusters, 0), graph.adjacency, addition=noise.addition, deletion=noise.deletion
+        )
+        split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)
+        nodes = split.test if self.evaluate == "test" else split.validation
+        return GraphData(graph, split, layout, nodes, "digits" if embedded else Path(self.data).stem)

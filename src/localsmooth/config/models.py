@@ -1,0 +1,264 @@
+"""The sections that name a model; what they build imports and runs the user's own code."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypedDict
+
+import torch
+from pydantic import Field, field_validator
+
+from localsmooth.config.checkpoint import load_weights
+from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.modules import build_module, import_attribute
+from localsmooth.config.sampling import SamplingSection
+from localsmooth.config.section import ExistingPath, Section
+from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
+from localsmooth.models.segmentation import segmentation_network
+from localsmooth.scenes import CLASS_NAMES, load_unet
+from localsmooth.seeds import torch_seeded
+
+__all__ = [
+    "AnyModel",
+    "CallableModelSection",
+    "DigitScenesModelSection",
+    "OnnxModelSection",
+    "SegmentationModelSection",
+    "TorchModelSection",
+]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_PRECISIONS = {"float32": None, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+class _Evaluation(TypedDict):
+    precision: torch.dtype | None
+    compile: bool
+
+
+def _evaluation(sampling: SamplingSection) -> _Evaluation:
+    return {"precision": _PRECISIONS[sampling.precision], "compile": sampling.compile}
+
+
+def _warn_if_ignored(sampling: SamplingSection) -> None:
+    if sampling.precision != "float32" or sampling.compile:
+        warnings.warn("sampling.precision and sampling.compile apply to torch models only", stacklevel=3)
+
+
+def _normalise(mean: list[float] | None, std: list[float] | None) -> tuple[list[float], list[float]] | None:
+    if mean is None and std is None:
+        return None
+    if mean is None or std is None or len(mean) != len(std):
+        raise ConfigurationError("model.mean, model.std: give both, with one number per channel.")
+    return mean, std
+
+
+class _Described(TypedDict):
+    bounds: tuple[float, float] | None
+    classes: int | None
+    output: OutputKind
+    normalise: tuple[list[float], list[float]] | None
+    pad_multiple: int | None
+    threshold: float | None
+    upsample: bool | tuple[int, ...] | None
+
+
+class ModelSection(Section):
+    """What every model needs to say about itself."""
+
+    classes: int | None = Field(default=None, ge=2)
+    """Number of classes, where it cannot be read off the model."""
+    bounds: tuple[float, float] | None = None
+    """Smallest and largest clean input value, in the units of the noise levels and budgets."""
+    output: Literal["logits", "probabilities", "labels"] = "logits"
+    """What the model returns."""
+    threshold: float | None = None
+    """For a one-channel output: an output is class 1 above this, in the units of that channel."""
+    mean: list[float] | None = None
+    """Mean per channel, subtracted before the model sees its input."""
+    std: list[Positive] | None = None
+    """Standard deviation per channel, divided by before the model sees its input."""
+    pad_multiple: int | None = Field(default=None, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    upsample: bool | list[Annotated[int, Field(ge=1)]] | None = None
+    """True: interpolate scores to the size of the input. A list of sizes: to these. By default what comes as `.logits`
+    of several spatial axes."""
+
+    @field_validator("bounds")
+    @classmethod
+    def _interval(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise ValueError("the lower bound must be below the upper bound")
+        return value
+
+    def _described(self) -> _Described:
+        return {
+            "bounds": self.bounds,
+            "classes": self.classes,
+            "output": OutputKind[self.output.upper()],
+            "normalise": _normalise(self.mean, self.std),
+            "pad_multiple": self.pad_multiple,
+            "threshold": self.threshold,
+            "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
+        }
+
+
+class TorchModelSection(ModelSection):
+    """A torch module made by a function of the user's own."""
+
+    kind: Literal["torch"]
+    factory: str
+    """`package.module:function`; called without arguments, returns the module."""
+    checkpoint: ExistingPath | None = None
+    """Weights to load into the module: safetensors, or a torch state dict (read with weights_only)."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Make the module, and a model of it.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            Naming the key at fault.
+        """
+        module = build_module(self.factory, self.checkpoint)
+        return TorchModel(module, device=self.device, **self._described(), **_evaluation(sampling))
+
+
+class OnnxModelSection(ModelSection):
+    """An ONNX file, run by ONNX Runtime."""
+
+    kind: Literal["onnx"]
+    path: ExistingPath
+    """The file."""
+    output_name: str | None = None
+    """Which output to read; needed where the file has several."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Open the file.
+
+        Parameters
+        ----------
+        sampling
+            Not heeded, with a warning where it asks for something.
+        """
+        _warn_if_ignored(sampling)
+        return OnnxModel(self.path, output_name=self.output_name, **self._described())
+
+
+class CallableModelSection(ModelSection):
+    """A function from a numpy batch to a numpy array of scores or labels."""
+
+    kind: Literal["callable"]
+    function: str
+    """`package.module:function`."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Import the function, and make a model of it.
+
+        Parameters
+        ----------
+        sampling
+            Not heeded, with a warning where it asks for something.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such function.
+        """
+        _warn_if_ignored(sampling)
+        function = import_attribute("model.function", self.function)
+        return CallableModel(function, name=f"{self.function} {_module_source(function)}", **self._described())
+
+
+def _module_source(function: Callable[..., Any]) -> str:
+    """The file in which a function is defined, so that what it calls there counts too; empty if there is none."""
+    module = inspect.getmodule(function) or inspect.getmodule(type(function))
+    try:
+        return "" if module is None else inspect.getsource(module)
+    except (OSError, TypeError):
+        return ""
+
+
+class DigitScenesModelSection(Section):
+    """The small U-Net for scenes of handwritten digits that comes with the package."""
+
+    kind: Literal["digit-scenes"]
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Load the network.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+        """
+        return TorchModel(load_unet(), bounds=(0.0, 1.0), classes=len(CLASS_NAMES), **_evaluation(sampling))
+
+
+class SegmentationModelSection(Section):
+    """A network of segmentation-models-pytorch, which the extra `segmentation` installs."""
+
+    kind: Literal["segmentation-models"]
+    architecture: Literal["unet", "deeplabv3"] = "unet"
+    """The decoder."""
+    encoder: str = "resnet18"
+    """Name of the encoder, as in that package."""
+    classes: int = Field(ge=2)
+    """Number of classes."""
+    channels: int = Field(default=3, ge=1)
+    """Number of input channels."""
+    checkpoint: ExistingPath
+    """Weights: safetensors, or a torch state dict (read with weights_only)."""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """Smallest and largest clean input value, in the units of the noise levels and budgets."""
+    mean: list[float] | None = None
+    """Mean per channel, subtracted inside the model."""
+    std: list[float] | None = None
+    """Standard deviation per channel, divided by inside the model."""
+    pad_multiple: int = Field(default=32, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Make the network, and load its weights.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            If the weights are not this network's.
+        """
+        with torch_seeded(0):
+            module = segmentation_network(
+                self.architecture, encoder=self.encoder, classes=self.classes, channels=self.channels
+            )
+        load_weights(module, self.checkpoint)
+        return TorchModel(
+            module,
+            bounds=self.bounds,
+            classes=self.classes,
+            normalise=_normalise(self.mean, self.std),
+            pad_multiple=self.pad_multiple,
+            device=self.device,
+            **_evaluation(sampling),
+        )
+
+
+AnyModel = Annotated[
+    TorchModelSection | OnnxModelSection | CallableModelSection | DigitScenesModelSection | SegmentationModelSection,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,68 @@
+"""The section that says how many samples are drawn, and how."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from localsmooth.config.section import Section
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.stopping import StopWhenDecided
+
+__all__ = ["SamplingSection"]
+
+
+class SamplingSection(Section):
+    """How many samples, and how they are drawn."""
+
+    n_candidate: int = Field(ge=1)
+    """N₁, samples per output group to choose the candidates."""
+    n_bound: int = Field(ge=1)
+    """N₂, further samples per output group to bound the candidates' probabilities."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of all noise."""
+    chunk_size: int = Field(default=128, ge=1)
+    """Samples that are stored together; what an interruption can lose."""
+    stop_early: bool = False
+    """Stop an output group once each output is certified for the largest budget or hopeless; for votes only."""
+    stop_for: Literal["all-budgets", "largest-budget"] = "all-budgets"
+    """What counts as hopeless with stop_early: to certify no budget, or not to certify the largest one."""
+    batch_size: int | None = Field(default=None, ge=1)
+    """Samples per forward pass; measured before the run by default."""
+    channels_last: bool | None = None
+    """Memory order of torch models; measured before the run by default."""
+    precision: Literal["float32", "float16", "bfloat16"] = "float32"
+    """Precision in which a torch model is evaluated; it is part of what is certified."""
+    compile: bool = False
+    """Run a torch model through torch.compile."""
+    scores: Literal["moments", "histogram"] | None = None
+    """Count the candidates' scores too, for certificates from scores; by default where those are asked for."""
+    score_grid: int | None = Field(default=None, ge=2, le=4096)
+    """Grid steps in [0, 1] to which scores are rounded down: by default 1024 for moments, 128 for a histogram."""
+
+    @model_validator(mode="after")
+    def _settings_are_used(self) -> SamplingSection:
+        if self.stop_for != "all-budgets" and not self.stop_early:
+            raise ValueError("stop_for has no effect without stop_early = true")
+        if self.score_grid is not None and self.scores is None:
+            raise ValueError('score_grid has no effect without scores = "moments" or "histogram"')
+        return self
+
+    def build(self) -> SamplingPlan:
+        """Make the sampling plan."""
+        only = self.stop_for == "largest-budget"
+        stop = StopWhenDecided(largest_budget_only=only) if self.stop_early else None
+        return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size, stop)
+
+    def options(self) -> SamplingOptions:
+        """Make the options of execution."""
+        return SamplingOptions(batch_size=self.batch_size, channels_last=self.channels_last)
+
+    def score_counting(self) -> ScoreCounting | None:
+        """Make the way scores are counted, where this section says so."""
+        if self.scores is None:
+            return None
+        return ScoreCounting(self.scores, self.score_grid or (1024 if self.scores == "moments" else 128))

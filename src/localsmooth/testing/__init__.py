@@ -1,0 +1,43 @@
+"""Contract suites: what a class of each kind must do, as tests that your own classes inherit.
+
+Derive a test class from the suite of the kind, say what is to be tested, and let a runner such as pytest collect it::
+
+    class TestMyNoise(NoiseContract):
+        case = NoiseCase(MyNoise(), levels, cdf)
+
+The suites need no package beyond localsmooth itself: pytest collects methods called ``test_…`` of classes called
+``Test…``, and so do others. The package's own classes pass the same suites.
+"""
+
+import sys
+
+if "pytest" in sys.modules:
+    # Failing assertions of the suites then show their values, as those in test files do.
+    for _suite in ("certificates", "collective", "confidence", "executors", "noises", "stores"):
+        sys.modules["pytest"].register_assert_rewrite(f"{__name__}.{_suite}")
+
+from localsmooth.testing.certificates import ScoreCertificateContract, VoteCertificateContract
+from localsmooth.testing.collective import BoundContract
+from localsmooth.testing.confidence import ScoreBoundContract, SimultaneousContract, VoteBoundContract
+from localsmooth.testing.executors import ExecutorContract
+from localsmooth.testing.laws import BERNOULLI, GAUSSIAN, KNOWN_NOISES, SPARSE_FLIPS, UNIFORM, NoiseCase
+from localsmooth.testing.noises import NoiseContract
+from localsmooth.testing.stores import StoreContract
+
+__all__ = [
+    "BERNOULLI",
+    "GAUSSIAN",
+    "KNOWN_NOISES",
+    "SPARSE_FLIPS",
+    "UNIFORM",
+    "BoundContract",
+    "ExecutorContract",
+    "NoiseCase",
+    "NoiseContract",
+    "ScoreBoundContract",
+    "ScoreCertificateContract",
+    "SimultaneousContract",
+    "StoreContract",
+    "VoteBoundContract",
+    "VoteCertificateContract",
+]
