@@ -10,7 +10,7 @@ import pytest
 from localsmooth.collective import BOUNDS, Bound, Envelope, Exact, LinearProgram, Milp, Naive, Problem
 from localsmooth.collective.kernel.dual import DualPoint
 from localsmooth.collective.kernel.proof import Leaf
-from localsmooth.collective.search.bound import Outcome, Worker
+from localsmooth.collective.search.bound import Outcome, Solver
 from localsmooth.collective.search.setting import Setting
 from localsmooth.testing import BoundContract
 
@@ -49,13 +49,13 @@ class Wrong(Bound):
         self.how = how
         self.used = 0
 
-    def worker(self, problem: Problem) -> Worker:
+    def solver(self, problem: Problem) -> Solver:
         self.used += 1
-        return WrongWorker(Envelope().worker(problem), self.how, self.used)
+        return WrongSolver(Envelope().solver(problem), self.how, self.used)
 
 
-class WrongWorker(Worker):
-    def __init__(self, honest: Worker, how: str, used: int) -> None:
+class WrongSolver(Solver):
+    def __init__(self, honest: Solver, how: str, used: int) -> None:
         self.honest, self.how, self.used = honest, how, used
 
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:

@@ -17,7 +17,7 @@ from localsmooth import InvalidInputError, recertify, register
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES, GaussianVotes
 from localsmooth.cli.app import app
 from localsmooth.collective import BOUNDS, Ball, CertificateError, Envelope, Problem, as_bounds, solve
-from localsmooth.collective.search.bound import Outcome, RelaxationWorker
+from localsmooth.collective.search.bound import Outcome, RelaxationSolver
 from localsmooth.config import ConfigurationError, load_configuration, parse_configuration
 from localsmooth.config.noises import NOISE_SECTIONS
 from localsmooth.noise import NOISES, Gaussian
@@ -226,17 +226,17 @@ def test_names_are_not_taken_from_others() -> None:
 class Boastful(Envelope):
     """Claims more than it can prove."""
 
-    def worker(self, problem: Problem) -> RelaxationWorker:
-        honest = super().worker(problem)
+    def solver(self, problem: Problem) -> RelaxationSolver:
+        honest = super().solver(problem)
 
-        class Worker(RelaxationWorker):
+        class Solver(RelaxationSolver):
             def __init__(self) -> None: ...
 
             def solve(self, setting, deadline) -> Outcome:
                 found = honest.solve(setting, deadline)
                 return Outcome(found.lower + 1, found.root, found.attacks[:0], found.prices)
 
-        return Worker()
+        return Solver()
 
 
 def test_bounds_from_elsewhere_are_proven_again() -> None:
