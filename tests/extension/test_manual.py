@@ -103,3 +103,10 @@ def test_the_package_needs_no_test_runner() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_suites_that_could_not_fail_are_refused() -> None:
+    command = [sys.executable, "-O", "-c", "import localsmooth.testing"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode
+    assert "Run tests without it" in done.stderr

@@ -11,6 +11,10 @@ The suites need no package beyond localsmooth itself: pytest collects methods ca
 
 import sys
 
+from localsmooth.errors import LocalsmoothError
+
+if not __debug__:
+    raise LocalsmoothError("python -O drops assertions, so that every suite would pass. Run tests without it")
 if "pytest" in sys.modules:
     # Failing assertions of the suites then show their values, as those in test files do.
     for _suite in ("certificates", "collective", "confidence", "executors", "noises", "stores"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +21,13 @@ from localsmooth.testing.laws import NoiseCase
 from localsmooth.testing.refusals import refused
 
 __all__ = ["NoiseContract"]
+
+_GLOBAL: tuple[Callable[[], object], ...] = (
+    lambda: torch.get_rng_state().numpy().tobytes(),
+    lambda: pickle.dumps(np.random.get_state()),  # noqa: NPY002
+    random.getstate,
+)
+"""States of the generators that everybody shares."""
 
 _SAMPLES = 8000
 _PER_GROUP = 2  # elements of each input group
@@ -141,12 +150,12 @@ class NoiseContract:
     def test_everything_is_overwritten_and_nothing_else(self) -> None:
         """What was in the buffer plays no role; the item and the global generators stay as they were."""
         item = self._item()
-        kept, before = item.clone(), _global_states()
+        kept, before = item.clone(), [state() for state in _GLOBAL]
         drawn = self._draw(self._loudest(), 5, item=item)
         assert torch.isfinite(drawn).all(), "some elements were not written"
         assert torch.equal(drawn, self._draw(self._loudest(), 5, before=7.0)), "what was in the buffer shows"
         assert torch.equal(item, kept), "the item was changed"
-        assert before == _global_states(), "a global generator was used"
+        assert before == [state() for state in _GLOBAL], "a global generator was used"
 
     def test_both_precisions(self) -> None:
         """Samples have the item's type."""
@@ -196,7 +205,3 @@ class NoiseContract:
         # Standardised sums: 8 is beyond 1e-8 even where flips are so rare that few samples share one.
         scores = [float(np.corrcoef(one, other)[0, 1]) * np.sqrt(len(one)) for one, other in pairs]
         assert np.abs(scores).max() < 8, "elements or samples depend on each other"
-
-
-def _global_states() -> tuple[object, ...]:
-    return torch.get_rng_state().numpy().tobytes(), random.getstate(), str(np.random.get_state())  # noqa: NPY002
