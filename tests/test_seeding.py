@@ -62,7 +62,10 @@ def unseeded(tree: ast.AST, *, package: bool) -> Iterator[str]:
             or (last == "seed" and base and none)
             or name in ENTROPY
             or base == "secrets"
-            or (package and (drawn or name == "torch.manual_seed" or (base == "random" and last != "Random")))
+            or (
+                package
+                and (drawn or name == "torch.manual_seed" or (base == "random" and last not in ("Random", "getstate")))
+            )
         ):
             yield f"{call.lineno}: {ast.unparse(call)}"
 

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from localsmooth import InvalidInputError, recertify, register
+from localsmooth import InvalidInputError, recertify, register, settings_of
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES, GaussianVotes
 from localsmooth.cli.app import app
 from localsmooth.collective import BOUNDS, Ball, CertificateError, Envelope, Problem, as_bounds, solve
@@ -152,7 +153,7 @@ def test_one_of_each_from_a_module_elsewhere(folder: Path) -> None:
     invoke("certify", folder / "plain.toml", "--out", folder / "plain")
     np.testing.assert_array_equal(theirs["certified"], load(folder / "plain" / "result.nc")["certified"])
     assert theirs["certified"].values[..., -1].max() > 0
-    again = recertify(folder / "run", alpha=0.05)
+    again = recertify(folder / "run", replace(settings_of(folder / "run"), alpha=0.05))
     assert again["bound"].values.tolist() == ["naive", "mine"]
     invoke("recertify", folder / "run", "--bound", "mine")
 

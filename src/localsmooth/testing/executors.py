@@ -69,7 +69,13 @@ class ExecutorContract:
     """Tests of an executor, from one chunk to a whole run."""
 
     def make(self) -> Executor:
-        """Make the executor, with two workers where their number can be chosen."""
+        """Make the executor, with two workers where their number can be chosen.
+
+        Raises
+        ------
+        NotImplementedError
+            Where a suite does not say how.
+        """
         raise NotImplementedError
 
     def _tallies(

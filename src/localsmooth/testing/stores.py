@@ -43,7 +43,13 @@ class StoreContract:
     """Tests of a store; a test class says how an empty one is made."""
 
     def make(self) -> Store:
-        """Make an empty store, at a place of its own each time."""
+        """Make an empty store, at a place of its own each time.
+
+        Raises
+        ------
+        NotImplementedError
+            Where a suite does not say how.
+        """
         raise NotImplementedError
 
     def reopened(self, store: Store) -> Store | None:
