@@ -16,7 +16,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from localsmooth.graphs import (
+from localsmooth.layout import Layout
+from localsmooth.models import OutputKind
+from localsmooth.sampling import CountingScope, Predictions
+from localsmooth.sampling.region import Region
+from localsmooth.tasks.graphs import (
     APPNP,
     AttributedGraph,
     AttributeNoise,
@@ -32,11 +36,7 @@ from localsmooth.graphs import (
     normalized_adjacency,
     random_stream,
 )
-from localsmooth.graphs.thinning import best_thinning
-from localsmooth.layout import Layout
-from localsmooth.models import OutputKind
-from localsmooth.sampling import CountingScope, Predictions
-from localsmooth.sampling.region import Region
+from localsmooth.tasks.graphs.thinning import best_thinning
 
 PARTS = ("noise", "first layer", "propagation", "tally")
 

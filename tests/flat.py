@@ -10,10 +10,10 @@ from typing import Any
 import xarray as xr
 
 from localsmooth import pipeline
-from localsmooth.graphs import GraphSettings, GraphTask
 from localsmooth.pipeline import Run, settings_of
 from localsmooth.tasks import Smoothing
 from localsmooth.tasks.arrays import ArrayTask, Settings
+from localsmooth.tasks.graphs import GraphSettings, GraphTask
 
 __all__ = ["certify", "certify_graph", "recertify"]
 

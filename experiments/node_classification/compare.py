@@ -23,16 +23,16 @@ from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.collective import Exact
 from localsmooth.config import GraphConfiguration, parse_graph_configuration
 from localsmooth.execution import default_progress
-from localsmooth.graphs import (
+from localsmooth.runs import DirectoryStore, StoreError
+from localsmooth.sampling import collect_tallies
+from localsmooth.tasks.graphs import (
     attribute_caps,
     certify_nodes,
     flip_threat,
     node_certificates,
     sample_nodes,
 )
-from localsmooth.graphs.counters import node_counters
-from localsmooth.runs import DirectoryStore, StoreError
-from localsmooth.sampling import collect_tallies
+from localsmooth.tasks.graphs.counters import node_counters
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 CLUSTERS = 5

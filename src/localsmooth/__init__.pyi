@@ -1,6 +1,6 @@
 """The public interface, for type checkers and for the lazy loader: what is named here is imported on first use."""
 
-from . import collective, graphs, locality, training
+from . import collective, locality, tasks, training
 from .baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
 from .bounds import (
     Betting,
@@ -64,7 +64,7 @@ from .report import write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
 from .sampling import SamplingOptions
-from .tasks import Smoothing, StopWhenDecided
+from .tasks import Smoothing, StopWhenDecided, graphs
 from .tasks.arrays import ArrayTask, Flips, Kind, Settings
 
 __all__ = [
@@ -152,6 +152,7 @@ __all__ = [
     "settings_of",
     "smallest_budgets",
     "solve",
+    "tasks",
     "training",
     "verify",
     "windowed",

@@ -27,13 +27,13 @@ from localsmooth.collective import (
 )
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
-from localsmooth.graphs import strictly_local
 from localsmooth.layout import GridLayout, Partition, atoms_of, window_fields
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Bernoulli, Gaussian, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks.arrays import Flips, Kind
+from localsmooth.tasks.graphs import strictly_local
 from tests.flat import certify
 
 from ..soundness.discrete_spaces import BinarySpace

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localsmooth.graphs import AttributedGraph, digit_graph, graph_from_arrays
+from localsmooth.tasks.graphs import AttributedGraph, digit_graph, graph_from_arrays
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from localsmooth.graphs import GCN, AttributedGraph, EdgeIndexClassifier
 from localsmooth.layout import Layout
 from localsmooth.noise import drawable_probabilities
+from localsmooth.tasks.graphs import GCN, AttributedGraph, EdgeIndexClassifier
 from tests.seeding import seeded
 
 

@@ -3,9 +3,16 @@ import pytest
 import scipy.sparse as sp
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import AttributeNoise, CompiledThinning, NumpyThinning, SparseSample, random_stream, thinning
-from localsmooth.graphs.thinning import best_thinning
 from localsmooth.layout import Layout, Partition
+from localsmooth.tasks.graphs import (
+    AttributeNoise,
+    CompiledThinning,
+    NumpyThinning,
+    SparseSample,
+    random_stream,
+    thinning,
+)
+from localsmooth.tasks.graphs.thinning import best_thinning
 from localsmooth.testing.chance import assert_binomial
 
 

@@ -24,7 +24,11 @@ from localsmooth.certificates import (
 )
 from localsmooth.collective import AtMostGroups, Exact
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
+from localsmooth.layout import Partition
+from localsmooth.noise import SparseFlips
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import ItemTally
+from localsmooth.tasks.graphs import (
     NetworkClassifier,
     attribute_caps,
     budget_grid,
@@ -39,10 +43,6 @@ from localsmooth.graphs import (
     sample_nodes,
     strictly_local,
 )
-from localsmooth.layout import Partition
-from localsmooth.noise import SparseFlips
-from localsmooth.runs import SamplingPlan
-from localsmooth.sampling import ItemTally
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 from .conftest import random_graph

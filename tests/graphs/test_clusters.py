@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import affinity_ranks, cluster_layout, metis_clusters, spectral_clusters
+from localsmooth.tasks.graphs import affinity_ranks, cluster_layout, metis_clusters, spectral_clusters
 
 
 @pytest.mark.parametrize("method", [metis_clusters, spectral_clusters])

@@ -7,7 +7,9 @@ import torch
 from localsmooth.certificates import ABSTAIN, BaseCertificates, RenyiVotes
 from localsmooth.collective import Exact
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
+from localsmooth.noise import SparseFlips, drawable_probabilities
+from localsmooth.runs import SamplingPlan
+from localsmooth.tasks.graphs import (
     EdgeIndexClassifier,
     EdgeSubject,
     affinity_ranks,
@@ -23,8 +25,6 @@ from localsmooth.graphs import (
     sample_edges,
     spectral_clusters,
 )
-from localsmooth.noise import SparseFlips, drawable_probabilities
-from localsmooth.runs import SamplingPlan
 from localsmooth.testing.chance import assert_binomial
 
 from .exact import sharp_gcn

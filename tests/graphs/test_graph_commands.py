@@ -13,9 +13,9 @@ from localsmooth.cli.app import app
 from localsmooth.collective import Naive
 from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import APPNP, AttackLimits, GraphSettings, NetworkClassifier, cluster_layout, digit_graph
 from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
+from localsmooth.tasks.graphs import APPNP, AttackLimits, GraphSettings, NetworkClassifier, cluster_layout, digit_graph
 from tests.flat import certify_graph
 from tests.seeding import seeded
 

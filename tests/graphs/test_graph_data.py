@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
+from localsmooth.tasks.graphs import (
     AttributedGraph,
     digit_graph,
     graph_from_arrays,

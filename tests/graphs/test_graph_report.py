@@ -15,7 +15,11 @@ import xarray as xr
 from PIL import Image
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
+from localsmooth.report import render_report, write_report
+from localsmooth.report.palette import rgb
+from localsmooth.results import build_dataset, kind_curve, load, save, validate
+from localsmooth.runs import SamplingPlan
+from localsmooth.tasks.graphs import (
     EdgeIndexClassifier,
     GraphSettings,
     cluster_layout,
@@ -24,10 +28,6 @@ from localsmooth.graphs import (
     isotropic_node_layout,
     metis_clusters,
 )
-from localsmooth.report import render_report, write_report
-from localsmooth.report.palette import rgb
-from localsmooth.results import build_dataset, kind_curve, load, save, validate
-from localsmooth.runs import SamplingPlan
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from tests.flat import certify_graph
 

@@ -17,7 +17,12 @@ from localsmooth.collective.search.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
-from localsmooth.graphs import (
+from localsmooth.report import render_report
+from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
+from localsmooth.runs import OtherRunError, SamplingPlan
+from localsmooth.tasks import StopWhenDecided
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.graphs import (
     GCN,
     AttackLimits,
     GraphSettings,
@@ -35,12 +40,7 @@ from localsmooth.graphs import (
     split_per_class,
     train_with_noise,
 )
-from localsmooth.graphs.task import chosen_nodes, require_classifier
-from localsmooth.report import render_report
-from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
-from localsmooth.runs import OtherRunError, SamplingPlan
-from localsmooth.tasks import StopWhenDecided
-from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.graphs.task import chosen_nodes, require_classifier
 from localsmooth.tasks.record import RunRecordError
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from tests.collective.tired import OutOfTime

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from localsmooth.certificates import ABSTAIN, BaseCertificates, RenyiVotes
 from localsmooth.collective import Exact, LinearProgram, Naive
-from localsmooth.graphs import AttackLimits, certify_nodes, cluster_layout
 from localsmooth.layout import Partition
 from localsmooth.noise import SparseFlips
+from localsmooth.tasks.graphs import AttackLimits, certify_nodes, cluster_layout
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
+from localsmooth.tasks.graphs import (
     APPNP,
     GCN,
     AttributeNoise,
@@ -16,7 +16,7 @@ from localsmooth.graphs import (
     random_stream,
     receptive_nodes,
 )
-from localsmooth.graphs.linear import sparse_linear
+from localsmooth.tasks.graphs.linear import sparse_linear
 from tests.seeding import seeded
 
 from .conftest import random_graph

@@ -1,7 +1,7 @@
 import numpy as np
 
-from localsmooth.graphs import metis_clusters
-from localsmooth.graphs.positions import node_positions
+from localsmooth.tasks.graphs import metis_clusters
+from localsmooth.tasks.graphs.positions import node_positions
 
 
 def test_clusters_are_drawn_apart_and_repeatably(digits):

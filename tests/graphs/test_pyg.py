@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import (
+from localsmooth.runs import SamplingPlan
+from localsmooth.tasks.graphs import (
     APPNP,
     GCN,
     EdgeIndexClassifier,
@@ -16,7 +17,6 @@ from localsmooth.graphs import (
     metis_clusters,
     sample_nodes,
 )
-from localsmooth.runs import SamplingPlan
 from tests.flat import certify_graph
 from tests.seeding import seeded
 

@@ -11,7 +11,10 @@ from localsmooth.execution import (
     SerialExecutor,
     ThreadExecutor,
 )
-from localsmooth.graphs import (
+from localsmooth.layout import derived, item_digest
+from localsmooth.runs import DirectoryStore, MemoryStore, SamplingPlan, StoreError
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.graphs import (
     APPNP,
     EdgeIndexClassifier,
     NetworkClassifier,
@@ -21,9 +24,6 @@ from localsmooth.graphs import (
     sample_nodes,
     score_histogram,
 )
-from localsmooth.layout import derived, item_digest
-from localsmooth.runs import DirectoryStore, MemoryStore, SamplingPlan, StoreError
-from localsmooth.sampling import SamplingOptions
 from localsmooth.testing.chance import assert_binomial, mean_margin
 from tests.seeding import seeded
 

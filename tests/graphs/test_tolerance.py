@@ -8,8 +8,8 @@ import pytest
 from localsmooth.baselines import SparseSmooth, flip_frontier, tolerated_flips, worst_spending
 from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import AttackLimits, GraphSettings, attribute_caps, cluster_layout, isotropic_node_layout
 from localsmooth.noise import FlipCaps, SparseFlips, drawable_probabilities
+from localsmooth.tasks.graphs import AttackLimits, GraphSettings, attribute_caps, cluster_layout, isotropic_node_layout
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn

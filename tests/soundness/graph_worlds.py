@@ -10,7 +10,8 @@ from bit_worlds import all_bits, flip_law, one_hot
 from ledger import Truth
 from torch import nn
 
-from localsmooth.graphs import (
+from localsmooth.layout import Layout
+from localsmooth.tasks.graphs import (
     AttributedGraph,
     EdgeIndexClassifier,
     cluster_layout,
@@ -21,8 +22,7 @@ from localsmooth.graphs import (
     isotropic_pair_layout,
     receptive_fields,
 )
-from localsmooth.graphs.counters import SCORE_BINS
-from localsmooth.layout import Layout
+from localsmooth.tasks.graphs.counters import SCORE_BINS
 
 __all__ = ["BitTable", "GraphWorld", "attribute_world", "edge_world"]
 

@@ -19,7 +19,11 @@ from localsmooth.baselines import SparseSmooth
 from localsmooth.certificates import ABSTAIN, VoteCertificate, certified_radius
 from localsmooth.collective import AtMostGroups, Threat
 from localsmooth.execution import NoProgress
-from localsmooth.graphs import (
+from localsmooth.noise import SparseFlips
+from localsmooth.results import ACCURACY, RATIO
+from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.graphs import (
     AttackLimits,
     GraphSettings,
     budget_grid,
@@ -29,10 +33,6 @@ from localsmooth.graphs import (
     pair_caps,
     sample_edges,
 )
-from localsmooth.noise import SparseFlips
-from localsmooth.results import ACCURACY, RATIO
-from localsmooth.runs import SamplingPlan
-from localsmooth.sampling import SamplingOptions
 
 PLAN = SamplingPlan(30, 60, seed=1)
 OPTIONS = SamplingOptions(batch_size=64)

@@ -13,13 +13,6 @@ from tests.flat import certify, recertify
 from localsmooth.certificates import BernoulliScores
 from localsmooth.collective import Naive
 from localsmooth.execution import NoProgress
-from localsmooth.graphs import (
-    AttributeSubject,
-    EdgeIndexClassifier,
-    graph_from_arrays,
-    isotropic_node_layout,
-    node_counters,
-)
 from localsmooth.layout import isotropic_layout
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from localsmooth.noise import Bernoulli
@@ -27,6 +20,13 @@ from localsmooth.runs import Chunk, SamplingPlan, Stage
 from localsmooth.sampling import BatchSize, ChunkWorker, CountingScope, Job, Predictions, SamplingOptions
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins, ScorePowers
+from localsmooth.tasks.graphs import (
+    AttributeSubject,
+    EdgeIndexClassifier,
+    graph_from_arrays,
+    isotropic_node_layout,
+    node_counters,
+)
 from localsmooth.tasks.record import RunRecordError
 
 GRIDS = [1, 3, 100, 128, 1000, 1024, 4096]

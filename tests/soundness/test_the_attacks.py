@@ -20,13 +20,13 @@ from worlds import WORLDS
 from localsmooth import collective
 from localsmooth.collective import Bound, Envelope, Threat, as_bound
 from localsmooth.execution import NoProgress
-from localsmooth.graphs import sample_edges, sample_nodes
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import arrays
 from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall
+from localsmooth.tasks.graphs import sample_edges, sample_nodes
 from localsmooth.testing.chance import assert_binomial
 
 SEEDS = range(3)

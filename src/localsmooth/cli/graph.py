@@ -19,10 +19,10 @@ from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import load_graph_certificate
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Part
-from localsmooth.graphs import GraphSettings, GraphTask
 from localsmooth.pipeline import Run, certify
 from localsmooth.results import kind_curve
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.graphs import GraphSettings, GraphTask
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.smoothing import Smoothing
 

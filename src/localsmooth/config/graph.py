@@ -18,9 +18,9 @@ from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphMo
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.section import Section
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs import AttackLimits, GraphSettings
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import SamplingPlan
+from localsmooth.tasks.graphs import AttackLimits, GraphSettings
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection"]
 

@@ -11,7 +11,8 @@ from jaxtyping import Int
 from pydantic import Field
 
 from localsmooth.config.section import ExistingPath, Section
-from localsmooth.graphs import (
+from localsmooth.layout import Layout
+from localsmooth.tasks.graphs import (
     AttributedGraph,
     NodeSplit,
     cluster_layout,
@@ -22,7 +23,6 @@ from localsmooth.graphs import (
     spectral_clusters,
     split_per_class,
 )
-from localsmooth.layout import Layout
 
 __all__ = ["GraphData", "GraphNoiseSection", "GraphSection"]
 
@@ -55,8 +55,8 @@ class GraphSection(Section):
 
     data: Literal["digits"] | ExistingPath = "digits"
     """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
-    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `localsmooth.graphs.save_npz`
-    writes it. Of a file, the largest connected component is certified."""
+    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `save_npz` of
+    `localsmooth.graphs` writes it. Of a file, the largest connected component is certified."""
     per_class: Count = 20
     """Training nodes per class, and validation nodes per class; the rest is the test set."""
     split_seed: int = Field(default=0, ge=0)

@@ -17,7 +17,9 @@ from localsmooth.config.graph_data import GraphData
 from localsmooth.config.modules import build_module
 from localsmooth.config.section import ExistingPath, Section
 from localsmooth.disk import write_atomically
-from localsmooth.graphs import (
+from localsmooth.runs import SamplingPlan
+from localsmooth.seeds import torch_seeded
+from localsmooth.tasks.graphs import (
     APPNP,
     GCN,
     AttributedGraph,
@@ -30,8 +32,6 @@ from localsmooth.graphs import (
     self_labeled,
     train_with_noise,
 )
-from localsmooth.runs import SamplingPlan
-from localsmooth.seeds import torch_seeded
 
 __all__ = ["AnyGraphModel", "AppnpSection", "GcnSection", "GraphModuleSection", "NetworkSection"]
 

@@ -52,7 +52,7 @@ def derived(array: Shaped[np.ndarray, "..."], *origins: str) -> Shaped[np.ndarra
     array
         Group numbers, ranks or levels.
     origins
-        `item_digest` of inputs, or `edges_digest` of graphs (in `localsmooth.graphs`).
+        `item_digest` of inputs, or `edges_digest` of graphs (in `localsmooth.tasks.graphs`).
     """
     known = origins_of(array) | frozenset(origins)
     if not known:

@@ -13,19 +13,19 @@ from localsmooth.bounds import require_certifiable
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.execution.progress import tell_certifying
-from localsmooth.graphs.classifier import NodeClassifier
-from localsmooth.graphs.counters import SCORE_BINS
-from localsmooth.graphs.graph import AttributedGraph
-from localsmooth.graphs.positions import node_positions
-from localsmooth.graphs.result import graph_result
-from localsmooth.graphs.sampler import AttributeSubject
-from localsmooth.graphs.settings import GraphSettings
-from localsmooth.graphs.store import SampledGraph, load_graph, save_graph
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import RunConfiguration, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
+from localsmooth.tasks.graphs.classifier import NodeClassifier
+from localsmooth.tasks.graphs.counters import SCORE_BINS
+from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.graphs.positions import node_positions
+from localsmooth.tasks.graphs.result import graph_result
+from localsmooth.tasks.graphs.sampler import AttributeSubject
+from localsmooth.tasks.graphs.settings import GraphSettings
+from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.registry import known_bounds
 from localsmooth.tasks.scores import ScoreCounting

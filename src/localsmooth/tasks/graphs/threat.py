@@ -11,9 +11,9 @@ from jaxtyping import Int
 
 from localsmooth.collective import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Threat
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.layout import Partition
 from localsmooth.noise import FlipCaps
+from localsmooth.tasks.graphs.graph import AttributedGraph
 
 __all__ = ["AttackLimits", "attribute_caps", "budget_grid", "flip_threat", "node_limit", "pair_caps"]
 

@@ -13,13 +13,13 @@ import torch
 from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.attribute_noise import AttributeNoise, random_stream
-from localsmooth.graphs.graph import AttributedGraph
-from localsmooth.graphs.linear import sparse_linear
-from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency
-from localsmooth.graphs.split import NodeSplit
 from localsmooth.layout import Layout
 from localsmooth.seeds import torch_seeded
+from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, random_stream
+from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.graphs.linear import sparse_linear
+from localsmooth.tasks.graphs.network import APPNP, GraphNetwork, normalized_adjacency
+from localsmooth.tasks.graphs.split import NodeSplit
 
 __all__ = ["NodeTrainingOptions", "NodeTrainingReport", "self_labeled", "train_with_noise"]
 

@@ -15,8 +15,8 @@ from jaxtyping import Int
 from localsmooth.certificates import BaseCertificates
 from localsmooth.certificates.capping import cap_weights
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import shape_of
 from localsmooth.layout import Partition, atoms_of
+from localsmooth.tasks.graphs.graph import shape_of
 
 __all__ = ["LocalCertificates", "receptive_fields", "receptive_nodes", "strictly_local"]
 

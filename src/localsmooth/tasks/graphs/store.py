@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from localsmooth.certificates.combined import OutputVotes
-from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
 from localsmooth.layout import Layout
 from localsmooth.runs import Store
+from localsmooth.tasks.graphs.graph import AttributedGraph, graph_from_arrays
 from localsmooth.tasks.record import RunRecord, RunRecordError
 from localsmooth.tasks.votes import keep_layout, keep_votes, kept_layout, kept_votes
 

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import AttributedGraph, edges_digest
 from localsmooth.layout import derived, origins_of
+from localsmooth.tasks.graphs.graph import AttributedGraph, edges_digest
 
 __all__ = ["affinity_ranks", "metis_clusters", "spectral_clusters"]
 

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int, Integer
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import shape_of
-from localsmooth.graphs.thinning import Thinning, best_thinning
 from localsmooth.layout import Layout
 from localsmooth.noise.precision import drawable_probabilities
+from localsmooth.tasks.graphs.graph import shape_of
+from localsmooth.tasks.graphs.thinning import Thinning, best_thinning
 
 __all__ = ["AttributeNoise", "SparseSample", "random_stream"]
 

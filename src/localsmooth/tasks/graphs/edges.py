@@ -10,14 +10,14 @@ from jaxtyping import Bool, Int
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
-from localsmooth.graphs.classifier import EdgeIndexClassifier
-from localsmooth.graphs.counters import node_counters
-from localsmooth.graphs.graph import AttributedGraph, edges_digest
-from localsmooth.graphs.sampler import GraphSubject, NodeGroup
 from localsmooth.layout import Layout, Partition, origins_of
 from localsmooth.noise import drawable_probabilities
 from localsmooth.runs import SamplingPlan, Store
 from localsmooth.sampling import Counters, ItemTally, PreparedGroup, SamplingOptions
+from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier
+from localsmooth.tasks.graphs.counters import node_counters
+from localsmooth.tasks.graphs.graph import AttributedGraph, edges_digest
+from localsmooth.tasks.graphs.sampler import GraphSubject, NodeGroup
 
 __all__ = ["EdgeSubject", "cluster_pair_layout", "edge_bits", "isotropic_pair_layout", "sample_edges"]
 

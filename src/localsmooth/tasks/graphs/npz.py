@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from localsmooth.archives import Archive
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays
+from localsmooth.tasks.graphs.graph import AttributedGraph, graph_from_arrays
 
 __all__ = ["load_npz", "save_npz"]
 

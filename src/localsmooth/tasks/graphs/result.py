@@ -13,14 +13,6 @@ from localsmooth.baselines.sparse_smooth import tolerated_flips, worst_spending
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import UNLABELED
-from localsmooth.graphs.node_certificates import bounded_nodes
-from localsmooth.graphs.node_problem import equal_flips, node_problem
-from localsmooth.graphs.reach import broken_nodes, robust_alone
-from localsmooth.graphs.receptive import receptive_fields, strictly_local
-from localsmooth.graphs.settings import GraphSettings
-from localsmooth.graphs.store import SampledGraph
-from localsmooth.graphs.threat import attribute_caps, budget_grid
 from localsmooth.layout import Partition
 from localsmooth.results import (
     ACCURACY,
@@ -33,6 +25,14 @@ from localsmooth.results import (
 )
 from localsmooth.runs import RunConfiguration
 from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
+from localsmooth.tasks.graphs.graph import UNLABELED
+from localsmooth.tasks.graphs.node_certificates import bounded_nodes
+from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
+from localsmooth.tasks.graphs.reach import broken_nodes, robust_alone
+from localsmooth.tasks.graphs.receptive import receptive_fields, strictly_local
+from localsmooth.tasks.graphs.settings import GraphSettings
+from localsmooth.tasks.graphs.store import SampledGraph
+from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.record import RunRecord
 
 __all__ = ["graph_result"]

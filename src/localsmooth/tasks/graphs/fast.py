@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample
-from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
-from localsmooth.graphs.graph import AttributedGraph
-from localsmooth.graphs.linear import sparse_linear
-from localsmooth.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest
-from localsmooth.graphs.receptive import receptive_nodes
 from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
+from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier
+from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.graphs.linear import sparse_linear
+from localsmooth.tasks.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest
+from localsmooth.tasks.graphs.receptive import receptive_nodes
 
 __all__ = ["NetworkClassifier", "first_layer"]
 

@@ -11,7 +11,7 @@ from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, Sc
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound, Naive, as_bounds
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.threat import AttackLimits
+from localsmooth.tasks.graphs.threat import AttackLimits
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 __all__ = ["GraphSettings"]

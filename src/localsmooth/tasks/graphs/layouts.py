@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.clusters import affinity_ranks
-from localsmooth.graphs.graph import shape_of
 from localsmooth.layout import Layout, Partition, origins_of
+from localsmooth.tasks.graphs.clusters import affinity_ranks
+from localsmooth.tasks.graphs.graph import shape_of
 
 __all__ = ["cluster_layout", "isotropic_node_layout"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
-from localsmooth.graphs.graph import shape_of
+from localsmooth.tasks.graphs.graph import shape_of
 
 __all__ = ["node_positions"]
 

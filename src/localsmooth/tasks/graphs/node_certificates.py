@@ -13,12 +13,12 @@ from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
 from localsmooth.collective import Bound, Threat, solve
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.counters import score_histogram
-from localsmooth.graphs.node_problem import node_problem
 from localsmooth.layout import Layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally
+from localsmooth.tasks.graphs.counters import score_histogram
+from localsmooth.tasks.graphs.node_problem import node_problem
 
 __all__ = ["NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
 

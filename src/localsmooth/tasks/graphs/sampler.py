@@ -13,10 +13,6 @@ import torch
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
-from localsmooth.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
-from localsmooth.graphs.classifier import NodeClassifier, PreparedClassifier
-from localsmooth.graphs.counters import node_counters
-from localsmooth.graphs.graph import AttributedGraph
 from localsmooth.layout import Layout, item_digest
 from localsmooth.models import OutputKind
 from localsmooth.noise import SparseFlips
@@ -32,6 +28,10 @@ from localsmooth.sampling import (
     Subject,
 )
 from localsmooth.sampling.region import Region
+from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
+from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier
+from localsmooth.tasks.graphs.counters import node_counters
+from localsmooth.tasks.graphs.graph import AttributedGraph
 
 __all__ = ["AttributeSubject", "GraphSubject", "NodeGroup", "sample_nodes"]
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.graphs.graph import AttributedGraph, graph_from_arrays, largest_component
+from localsmooth.tasks.graphs.graph import AttributedGraph, graph_from_arrays, largest_component
 
 __all__ = ["digit_graph"]
 
