@@ -105,7 +105,7 @@ def measure(outputs: int) -> None:
     model = ls.TorchModel(network, bounds=(0.0, 1.0), classes=CLASSES)
     axis = np.linspace(0, 3 * np.pi, side, dtype=np.float32)
     volume = (0.5 + 0.5 * np.sin(axis)[:, None, None] * np.sin(axis)[:, None] * np.sin(axis))[None]
-    layout = ls.windowed(ls.grid_layout(CELLS, shape, minimum=SIGMA[0], maximum=SIGMA[1]), MARGIN)
+    layout = ls.layout.windowed(ls.layout.grid_layout(CELLS, shape, minimum=SIGMA[0], maximum=SIGMA[1]), MARGIN)
     options = SamplingOptions(batch_size=1, channels_last=False)
     print(f"\n{side}^3 = {volume.size} outputs, load {os.getloadavg()[0]:.1f}")
     print(f"  {'bytes an output':32s} {'stage':>8s} {'at most':>8s} {'left':>8s}")
@@ -125,9 +125,9 @@ def measure(outputs: int) -> None:
             layout.levels,
             group,
             alpha=ALPHA,
-            certificates=(ls.GaussianVotes(),),
+            certificates=(ls.certificates.GaussianVotes(),),
             simultaneous=ls.Bonferroni(),
-            score_bound=ls.EmpiricalBernstein(),
+            score_bound=ls.bounds.EmpiricalBernstein(),
         ),
     )
     base = certified.base

@@ -1,62 +1,13 @@
 """The public interface, for type checkers and for the lazy loader: what is named here is imported on first use."""
 
-from . import collective, locality, tasks, training
-from .baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
-from .bounds import (
-    Betting,
-    Bonferroni,
-    CandidateWeights,
-    CdfBand,
-    EmpiricalBernstein,
-    FixedThresholdHolm,
-    KFamilywise,
-    WeightedBonferroni,
-    pick_k,
-)
-from .certificates import (
-    ABSTAIN,
-    BernoulliScores,
-    ExactVotes,
-    GaussianScores,
-    GaussianVotes,
-    RenyiVotes,
-    SparseScores,
-    UniformVotes,
-)
-from .collective import (
-    AtMostGroups,
-    Ball,
-    Caps,
-    Curve,
-    Envelope,
-    Exact,
-    GroupBudgets,
-    Integer,
-    LinearProgram,
-    Milp,
-    Naive,
-    Problem,
-    Rows,
-    Status,
-    smallest_budgets,
-    solve,
-    verify,
-)
+from . import baselines, bounds, certificates, collective, execution, layout, locality, noise, tasks, training
+from .bounds import Bonferroni
+from .collective import Ball, Caps, Envelope, Exact, Problem, solve, verify
 from .datasets import Item, ItemSet, load_arrays, load_pictures
 from .errors import InvalidInputError, LocalsmoothError
 from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
 from .extension import register
-from .layout import (
-    Grid,
-    GridLayout,
-    Layout,
-    Partition,
-    distance_levels,
-    grid_layout,
-    isotropic_layout,
-    masked,
-    windowed,
-)
+from .layout import GridLayout, Layout
 from .models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from .pipeline import Run, certify, recertify, settings_of
@@ -65,97 +16,63 @@ from .results import load_result, save_result
 from .runs import SamplingPlan
 from .sampling import SamplingOptions
 from .tasks import Smoothing, StopWhenDecided, graphs
-from .tasks.arrays import ArrayTask, Flips, Kind, Settings
+from .tasks.arrays import ArrayTask, Settings
 
 __all__ = [
-    "ABSTAIN",
     "ArrayTask",
-    "AtMostGroups",
     "Ball",
     "Bernoulli",
-    "BernoulliScores",
-    "Betting",
     "Bonferroni",
     "CallableModel",
-    "CandidateWeights",
     "Caps",
-    "CdfBand",
-    "CentreSmoothing",
-    "Cohen",
-    "Curve",
-    "EmpiricalBernstein",
     "Envelope",
     "Exact",
-    "ExactVotes",
-    "FixedThresholdHolm",
-    "Flips",
     "Gaussian",
-    "GaussianScores",
-    "GaussianVotes",
-    "Grid",
     "GridLayout",
-    "GroupBudgets",
-    "Integer",
     "InvalidInputError",
     "Item",
     "ItemSet",
-    "KFamilywise",
-    "Kind",
     "Layout",
-    "LinearProgram",
     "LocalsmoothError",
-    "Milp",
     "Model",
-    "Naive",
     "OnnxModel",
     "OutputKind",
-    "Partition",
     "Problem",
     "ProcessExecutor",
     "RayExecutor",
-    "ReceptiveFields",
-    "RenyiVotes",
-    "Rows",
     "Run",
     "SamplingOptions",
     "SamplingPlan",
-    "SegCertify",
     "SerialExecutor",
     "Settings",
     "Smoothing",
     "SparseFlips",
-    "SparseScores",
-    "SparseSmooth",
-    "Status",
     "StopWhenDecided",
     "ThreadExecutor",
     "TorchModel",
     "Uniform",
-    "UniformVotes",
-    "WeightedBonferroni",
     "__version__",
+    "baselines",
+    "bounds",
+    "certificates",
     "certify",
     "collective",
-    "distance_levels",
+    "execution",
     "graphs",
-    "grid_layout",
-    "isotropic_layout",
+    "layout",
     "load_arrays",
     "load_pictures",
     "load_result",
     "locality",
-    "masked",
-    "pick_k",
+    "noise",
     "recertify",
     "register",
     "save_result",
     "settings_of",
-    "smallest_budgets",
     "solve",
     "tasks",
     "training",
     "verify",
-    "windowed",
     "write_report",
 ]
 
