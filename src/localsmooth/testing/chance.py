@@ -54,7 +54,7 @@ def assert_level_kept(misses: int, trials: int, level: float) -> None:
     assert likely(p_value), f"{misses} misses in {trials} trials at level {level}"
 
 
-def mean_margin(samples: int, width: float = 1.0, numbers: int = 1) -> float:
+def mean_margin(samples: int, width: float | int = 1.0, numbers: int = 1) -> float:
     """How far means of independent values from an interval of this width may be from their expectations (Hoeffding)."""
     return width * float(np.sqrt(np.log(2 * numbers / CHECK) / (2 * samples)))
 
