@@ -48,7 +48,7 @@ def assert_binomial(counts: Numbers, trials: Numbers, chance: Numbers) -> None:
     assert likely(p_values), f"a count of {trials} trials has p-value {p_values.min()}: {counts} at {chance}"
 
 
-def assert_level_kept(misses: int, trials: int, level: float) -> None:
+def assert_level_kept(misses: int | np.integer, trials: int, level: float) -> None:
     """The misses must be compatible with a miss probability of at most the level."""
     p_value = stats.binom.sf(misses - 1, trials, level)
     assert likely(p_value), f"{misses} misses in {trials} trials at level {level}"
