@@ -48,13 +48,13 @@ def assert_binomial(counts: Numbers, trials: Numbers, chance: Numbers) -> None:
     assert likely(p_values), f"a count of {trials} trials has p-value {p_values.min()}: {counts} at {chance}"
 
 
-def assert_level_kept(misses: int, trials: int, level: float) -> None:
+def assert_level_kept(misses: int | np.integer, trials: int, level: float) -> None:
     """The misses must be compatible with a miss probability of at most the level."""
     p_value = stats.binom.sf(misses - 1, trials, level)
     assert likely(p_value), f"{misses} misses in {trials} trials at level {level}"
 
 
-def mean_margin(samples: int, width: float = 1.0, numbers: int = 1) -> float:
+def mean_margin(samples: int, width: float | int = 1.0, numbers: int = 1) -> float:
     """How far means of independent values from an interval of this width may be from their expectations (Hoeffding)."""
     return width * float(np.sqrt(np.log(2 * numbers / CHECK) / (2 * samples)))
 
