@@ -15,7 +15,7 @@ from localsmooth.baselines.centre_sampling import BALL, HISTOGRAM, Ball, draw_la
 from localsmooth.baselines.isotropic import item_result, require_isotropic
 from localsmooth.bounds import Bonferroni
 from localsmooth.certificates import ABSTAIN, Basis, GaussianVotes
-from localsmooth.collective.kernel.threat import power_up
+from localsmooth.collective import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
@@ -23,9 +23,7 @@ from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.runs import SamplingPlan, Store
 from localsmooth.sampling import SamplingOptions, Subject
-from localsmooth.tasks.arrays.item import SampledItem, target_masks
-from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings
-from localsmooth.tasks.arrays.threat import NormBall
+from localsmooth.tasks.arrays import Drawn, ItemMethod, NormBall, SampledItem, Settings, target_masks
 
 __all__ = ["CentreSmoothing"]
 

@@ -8,13 +8,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.certificates import ABSTAIN, Basis
-from localsmooth.collective import Threat
-from localsmooth.collective.kernel.threat import Constraints
+from localsmooth.collective import Constraints, Threat
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
-from localsmooth.tasks.arrays.item import SampledItem
+from localsmooth.tasks.arrays import SampledItem
 
 __all__ = ["counted_curve", "item_result", "require_isotropic", "require_one_ball"]
 

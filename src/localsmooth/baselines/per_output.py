@@ -11,15 +11,13 @@ from jaxtyping import Float, Int
 
 from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic
 from localsmooth.bounds import Bonferroni, FixedThresholdHolm
-from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius
-from localsmooth.certificates.gaussian_votes import gaussian_vote_eta
-from localsmooth.collective.kernel.threat import power_up
+from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius, gaussian_vote_eta
+from localsmooth.collective import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays.item import SampledItem, target_masks
-from localsmooth.tasks.arrays.settings import ItemMethod, Settings
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
 
 __all__ = ["Cohen", "SegCertify", "robust_outputs"]
 

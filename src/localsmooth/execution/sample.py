@@ -19,16 +19,18 @@ from localsmooth.execution.usage import UsageMeter
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
-from localsmooth.runs.plan import SamplingPlan
-from localsmooth.runs.store import MemoryStore, Store
-from localsmooth.runs.survey import OUTPUT_GROUPS
-from localsmooth.sampling.arrays import ArraySubject, prepare_items
-from localsmooth.sampling.counter import require_votes_only
-from localsmooth.sampling.engine import ChunkWorker
-from localsmooth.sampling.options import SamplingOptions
-from localsmooth.sampling.preparation import compare_predictions
-from localsmooth.sampling.subject import Subject
-from localsmooth.sampling.tally import ItemTally, collect_tallies
+from localsmooth.runs import OUTPUT_GROUPS, MemoryStore, SamplingPlan, Store
+from localsmooth.sampling import (
+    ArraySubject,
+    ChunkWorker,
+    ItemTally,
+    SamplingOptions,
+    Subject,
+    collect_tallies,
+    compare_predictions,
+    prepare_items,
+    require_votes_only,
+)
 
 __all__ = ["sample", "sample_subject"]
 

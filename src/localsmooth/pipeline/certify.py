@@ -14,18 +14,15 @@ from localsmooth.execution import default_progress, sample_subject
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.base import Settings, Task
-from localsmooth.tasks.description import sampled_at
-from localsmooth.tasks.record import RunRecord, save_record
-from localsmooth.tasks.smoothing import Smoothing
+from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, sampled_at, save_record
 
 __all__ = ["certify"]
 
 
 def certify(
-    task: Task[Any, Settings],
+    task: Task[Any, Asked],
     smoothing: Smoothing,
-    prove: Settings,
+    prove: Asked,
     *,
     run: Run | None = None,
 ) -> xr.Dataset:

@@ -11,8 +11,7 @@ import xarray as xr
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.runs import DirectoryStore
-from localsmooth.tasks.folders import task_of
-from localsmooth.tasks.record import load_record, require_normalised_scores, require_same_run
+from localsmooth.tasks import load_record, require_normalised_scores, require_same_run, task_of
 
 __all__ = ["recertify", "settings_of"]
 

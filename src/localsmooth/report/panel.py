@@ -43,7 +43,7 @@ def panel_of(task: str) -> Panel:
         Name of the kind, as a result says it.
     """
     # Which folders there are says the registry; it is light, and a result may name a kind that is not installed.
-    from localsmooth.tasks.folders import TASKS
+    from localsmooth.tasks import TASKS
 
     if task not in TASKS:
         return Panel()

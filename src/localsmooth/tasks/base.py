@@ -16,7 +16,7 @@ from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 
-__all__ = ["Assignment", "Proof", "Sampled", "Settings", "Task"]
+__all__ = ["Asked", "Assignment", "Proof", "Sampled", "Task"]
 
 
 @runtime_checkable
@@ -34,7 +34,7 @@ class Proof(Protocol):
         ...
 
 
-Settings = TypeVar("Settings", bound=Proof)
+Asked = TypeVar("Asked", bound=Proof)
 """What is proven: α, budgets and the strategies between tallies and counts, of one kind of input."""
 Sampled = TypeVar("Sampled")
 """Everything that certifying needs once samples are drawn, of one kind of input."""
@@ -65,7 +65,7 @@ class Assignment(Generic[Sampled]):
     draw: Callable[[Store, SamplingProgress], Sampled] | None = None
 
 
-class Task(ABC, Generic[Sampled, Settings]):
+class Task(ABC, Generic[Sampled, Asked]):
     """A model and the inputs of one kind that it is certified on.
 
     A new kind of input is a subclass in a folder of its own, and a line in `localsmooth.tasks.registry`.
@@ -80,7 +80,7 @@ class Task(ABC, Generic[Sampled, Settings]):
 
     @abstractmethod
     def assign(
-        self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
+        self, smoothing: Smoothing, settings: Asked, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[Sampled]:
         """Check everything that can be checked before anything is drawn.
 
@@ -126,7 +126,7 @@ class Task(ABC, Generic[Sampled, Settings]):
 
     @classmethod
     @abstractmethod
-    def settings(cls, record: RunRecord) -> Settings:
+    def settings(cls, record: RunRecord) -> Asked:
         """What a finished run was certified with, as far as the record says; defaults elsewhere."""
 
     @classmethod
@@ -134,7 +134,7 @@ class Task(ABC, Generic[Sampled, Settings]):
     def result(
         cls,
         sampled: Sampled,
-        settings: Settings,
+        settings: Asked,
         record: RunRecord,
         configuration: RunConfiguration | None = None,
         progress: SamplingProgress | None = None,
@@ -156,7 +156,7 @@ class Task(ABC, Generic[Sampled, Settings]):
         """
 
     @classmethod
-    def shown_name(cls, record: RunRecord, settings: Settings) -> str:
+    def shown_name(cls, record: RunRecord, settings: Asked) -> str:
         """What a result calls a run that is certified again."""
         del settings
         return record.method

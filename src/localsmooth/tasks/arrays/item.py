@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Int
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
-from localsmooth.certificates.combined import certify_outputs
+from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius, certify_outputs
 from localsmooth.collective import Problem, Threat, solve
 from localsmooth.noise import Noise
 from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
-from localsmooth.certificates import ScoreCertificate, VoteCertificate
-from localsmooth.certificates.combined import OutputVotes
+from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress

@@ -15,8 +15,7 @@ from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
 from localsmooth.runs import RunConfiguration, Store
-from localsmooth.sampling import ArraySubject, SamplingOptions
-from localsmooth.sampling.arrays import prepare_items
+from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items

@@ -11,8 +11,7 @@ from jaxtyping import Bool, Int
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import SamplingProgress
-from localsmooth.execution.progress import tell_certifying
+from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import RunConfiguration, Store
