@@ -44,7 +44,9 @@ def item_set(
     if labels is not None and len(labels) != len(images):
         one = len(images) and len(labels) and np.shape(images[0]) == (len(labels), *np.shape(labels[0]))
         if one:
-            raise InvalidInputError("images", f"one image of shape {(len(images), *np.shape(images[0]))} and its labels", _LEADING_AXIS)
+            raise InvalidInputError(
+                "images", f"one image of shape {(len(images), *np.shape(images[0]))} and its labels", _LEADING_AXIS
+            )
         raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
     made: list[Item] = []
     for index in range(len(images)):

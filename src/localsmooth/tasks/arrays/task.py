@@ -55,6 +55,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     """
 
     name: ClassVar[str] = "arrays"
+    proves: ClassVar[type[Settings]] = Settings
 
     def __init__(
         self,
