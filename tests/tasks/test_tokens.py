@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,3 +220,20 @@ def test_windows_of_consecutive_tokens() -> None:
     for bad in (lambda: window_layout(0, 4, 0.2, 0.8), lambda: WindowLayout(0, 0.2, 0.8)):
         with pytest.raises(InvalidInputError):
             bad()
+
+
+def test_the_example_runs_and_prints_both_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--out", str(tmp_path), "--samples", "800", "--steps", "40", "--sentences", "2"]
+    monkeypatch.setattr("sys.argv", [str(EXAMPLE), *small])
+    run_path(str(EXAMPLE), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "localized: correct tags" in said
+    assert "isotropic: correct tags" in said
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert 'title="determiner"' in page
+    for name in ("localized", "isotropic"):
+        result = load(tmp_path / name / "result.nc")
+        assert run_info(result).task == "tokens"
+        assert result["certified"].sel(target="accuracy", budget=0.1).values.max() > 0
