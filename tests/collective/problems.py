@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from localsmooth.collective import Caps, Integer, Problem, Rows
+from localsmooth.collective.kernel.steps import Steps, step_functions
 from localsmooth.testing.collective import SmallProblem
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "collective.json").read_text())

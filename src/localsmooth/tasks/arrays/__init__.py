@@ -3,7 +3,7 @@
 from localsmooth.tasks.arrays.item import SampledItem, target_masks
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
-from localsmooth.tasks.arrays.threat import Flips, ItemThreat, Kind, NormBall
+from localsmooth.tasks.arrays.threat import Flips, ItemThreat, Kind, NormBall, PerPosition
 
 __all__ = [
     "ArrayTask",
@@ -13,6 +13,7 @@ __all__ = [
     "ItemThreat",
     "Kind",
     "NormBall",
+    "PerPosition",
     "SampledItem",
     "Settings",
     "equally_spaced",

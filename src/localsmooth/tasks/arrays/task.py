@@ -54,6 +54,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     """
 
     name: ClassVar[str] = "arrays"
+    proves: ClassVar[type[Settings]] = Settings
 
     def __init__(
         self,
@@ -93,7 +94,14 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 require_certifiable(
                     plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
-        plan = with_goals(plan, layouts, noise, settings)
+        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        plan = with_goals(
+            plan,
+            layouts,
+            noise,
+            settings,
+            lambda base, made: settings.threat.radius(base, shown[id(made)], made, noise),
+        )
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         images = [item.image for item in self.items]
         subject = ArraySubject(
