@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 from hypothesis import strategies as st
 
 from localsmooth.collective import Caps, Integer, Problem, Rows
