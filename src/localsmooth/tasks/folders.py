@@ -15,6 +15,7 @@ __all__ = ["TASKS", "task_of"]
 TASKS: dict[str, str] = {
     "arrays": "localsmooth.tasks.arrays",
     "graphs": "localsmooth.graphs",
+    "points": "localsmooth.tasks.points",
 }
 """Folder of each kind of input. Its module `task` names the class as `TASK`, and `panel`, if there is one, an object
 that draws its items as `PANEL`; both are imported when they are needed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -26,6 +26,8 @@ from localsmooth.runs import SamplingPlan, StoppingRule
 from localsmooth.tasks.base import Proof
 
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
+
+Strain = Callable[[np.ndarray, Layout], np.ndarray]
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
@@ -133,6 +135,7 @@ def with_goals(
     noise: Noise,
     settings: Aims,
     outputs: Int[np.ndarray, "outputs"] | None = None,
+    strain: Strain | None = None,
 ) -> SamplingPlan:
     """Fill in what the outputs of each group have to reach; a plan without a stopping rule stays as it is.
 
@@ -146,6 +149,8 @@ def with_goals(
         What is sampled and proven.
     outputs
         The outputs that share α, where these are not all.
+    strain
+        What ε^p can weigh, from weights and a layout; by default the whole of it weighs as where it weighs most.
 
     Raises
     ------
@@ -177,7 +182,9 @@ def with_goals(
             _require_certifiable(plan, rule.sequence, strategy, settings.alpha, groups.size)
             levels = _levels(strategy, settings.alpha, groups, layout.outputs.count)
             targets = (
-                _targets(layout, noise, settings) if rule.target is None else np.full(layout.outputs.count, rule.target)
+                _targets(layout, noise, settings, strain)
+                if rule.target is None
+                else np.full(layout.outputs.count, rule.target)
             )
             pairs = zip(levels.tolist(), targets.tolist(), strict=True)
             made[id(layout)] = tuple(Goal(level, target) for level, target in pairs)
@@ -195,17 +202,19 @@ def _levels(
     return strictest
 
 
-def _targets(layout: Layout, noise: Noise, settings: Aims) -> Float[np.ndarray, " groups"]:
+def _targets(layout: Layout, noise: Noise, settings: Aims, strain: Strain | None) -> Float[np.ndarray, " groups"]:
     """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
     groups = np.arange(layout.outputs.count)
 
     def suffices(nines: Float[np.ndarray, " groups"]) -> Bool[np.ndarray, " groups"]:
-        reach = [
-            certified_radius(
-                *certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups), groups, noise.norm
-            )
+        made = [
+            certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups)
             for certificate in settings.certificates
             if isinstance(certificate, VoteCertificate)
+        ]
+        reach = [
+            certified_radius(weights if strain is None else strain(weights, layout), eta, groups, noise.norm)
+            for weights, eta in made
         ]
         return np.max(reach, axis=0) > settings.largest_budget
 

@@ -94,7 +94,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 require_certifiable(
                     plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
-        plan = with_goals(plan, layouts, noise, settings)
+        plan = with_goals(plan, layouts, noise, settings, strain=settings.threat.strain)
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         images = [item.image for item in self.items]
         subject = ArraySubject(

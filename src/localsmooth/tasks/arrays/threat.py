@@ -9,6 +9,7 @@ from enum import Enum
 
 import numpy as np
 import torch
+from jaxtyping import Float
 
 from localsmooth.collective import Ball, Caps, Integer, Threat
 from localsmooth.errors import InvalidInputError
@@ -32,6 +33,23 @@ class ItemThreat(ABC):
         image, layout, noise
             The item, the layout it was sampled with, and the distribution.
         """
+
+    def strain(
+        self, weights: Float[np.ndarray, "*certificates output_groups columns"], layout: Layout
+    ) -> Float[np.ndarray, "*certificates output_groups columns_or_1"]:
+        """What outputs on their own can be fed: the largest entry of a row, times ε^p, is the most that W·b can be.
+
+        By default ε^p is spent where it weighs most. A threat in which ε is no budget for the whole item has its own.
+
+        Parameters
+        ----------
+        weights
+            W, of one base certificate or several.
+        layout
+            The layout they belong to.
+        """
+        del layout
+        return weights
 
     @abstractmethod
     def words(self, noise: Noise) -> str:

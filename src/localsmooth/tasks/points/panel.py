@@ -1,0 +1,40 @@
+"""How the page shows point clouds: as scatter plots."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from localsmooth.report.panel import Panel
+from localsmooth.report.plane import Picturing, choose_plane
+from localsmooth.results import ItemView
+from localsmooth.tasks.points.scatter import depth_of, scatter
+
+__all__ = ["PANEL", "PointPanel"]
+
+
+class PointPanel(Panel):
+    """Draws outputs and inputs where the points are."""
+
+    strip = False
+
+    def outputs(self, view: ItemView) -> Picturing | None:
+        """The scatter plot; a strip where nobody knows where the points are."""
+        return choose_plane(view.prediction.shape) if view.image is None else scatter(view.image)
+
+    def inputs(self, view: ItemView) -> Picturing | None:
+        """The same as for outputs."""
+        return choose_plane(view.input_group.shape) if view.image is None else scatter(view.image)
+
+    def image(
+        self, view: ItemView, bounds: tuple[float, float] | None
+    ) -> tuple[np.ndarray, tuple[float, float] | None] | None:
+        """Points as grays, the nearest darkest, on white."""
+        del bounds
+        return None if view.image is None else (0.75 * (1 - depth_of(view.image))[None], (0.0, 1.0))
+
+    def size(self, view: ItemView) -> str:
+        """The number of points."""
+        return f"{view.prediction.size} points"
+
+
+PANEL = PointPanel()
