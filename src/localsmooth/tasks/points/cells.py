@@ -69,7 +69,7 @@ def cell_layout(
     return Layout(partition, partition, derived(levels, *origins_of(centres)))
 
 
-def nearest_cells(reference: Cloud, centres: Real[np.ndarray, "cells coordinates"]) -> Int[np.ndarray, "points"]:
+def nearest_cells(reference: Cloud, centres: Real[np.ndarray, "cells axes"]) -> Int[np.ndarray, "points"]:
     """Cell of each point: the number of the centre that is nearest in a reference.
 
     Parameters
@@ -126,7 +126,7 @@ def fit_centres(
         If a reference is empty or not finite, or has fewer different points than there are to be cells.
     """
     references = [reference] if isinstance(reference, np.ndarray) else list(reference)
-    for one in references:
+    for one in references or [np.zeros((0, 0))]:
         _require_finite("reference", one)
     points = np.concatenate([np.asarray(one, dtype=np.float64) for one in references])
     distinct = len(np.unique(points, axis=0))

@@ -58,7 +58,8 @@ class PerPoint(ItemThreat):
         counts = [*room.tolist(), most]
         right = [[_times_power_up(count, budget, noise.norm) for count in counts] for budget in budgets]
         threat = Rows(np.concatenate([np.eye(room.size), np.ones((1, room.size))]), np.array(right))
-        return threat & AtMostGroups(most) if most < room.size else threat
+        whole = layout.inputs.labels.ndim == 1  # a point whose coordinates lie in several groups spends in all of them
+        return threat & AtMostGroups(most) if whole and most < room.size else threat
 
     def require(self, noise: Noise) -> None:
         """Refuse noise on bits."""
