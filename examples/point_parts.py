@@ -104,7 +104,7 @@ def batches(
         shape = list(layouts)[rng.integers(len(layouts))]
         layout, (cloud, part) = layouts[shape], known[shape]
         group = rng.integers(layout.outputs.count, size=16)
-        sigma = np.stack([layout.level_map(one) for one in group])
+        sigma = np.stack([layout.level_map(int(one)) for one in group])
         clean = np.stack([scan(cloud, rng) for _ in group])
         noisy = clean + sigma[..., None] * rng.standard_normal(clean.shape)
         asked = layout.outputs.labels[None] == group[:, None]

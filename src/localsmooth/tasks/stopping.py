@@ -18,7 +18,7 @@ from localsmooth.bounds import (
     VoteConfidenceSequence,
     require_level_strategy,
 )
-from localsmooth.certificates import ScoreCertificate, VoteCertificate, certified_radius
+from localsmooth.certificates import BaseCertificates, ScoreCertificate, VoteCertificate, certified_radius
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
@@ -27,7 +27,7 @@ from localsmooth.tasks.base import Proof
 
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
 
-Strain = Callable[[np.ndarray, Layout], np.ndarray]
+Radius = Callable[[BaseCertificates, Layout], np.ndarray]
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
@@ -135,7 +135,7 @@ def with_goals(
     noise: Noise,
     settings: Aims,
     outputs: Int[np.ndarray, "outputs"] | None = None,
-    strain: Strain | None = None,
+    radius: Radius | None = None,
 ) -> SamplingPlan:
     """Fill in what the outputs of each group have to reach; a plan without a stopping rule stays as it is.
 
@@ -149,8 +149,9 @@ def with_goals(
         What is sampled and proven.
     outputs
         The outputs that share α, where these are not all.
-    strain
-        What ε^p can weigh, from weights and a layout; by default the whole of it weighs as where it weighs most.
+    radius
+        Below which budget outputs keep their prediction on their own, from base certificates and the layout; by default
+        the radius of a ball.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def with_goals(
             _require_certifiable(plan, rule.sequence, strategy, settings.alpha, groups.size)
             levels = _levels(strategy, settings.alpha, groups, layout.outputs.count)
             targets = (
-                _targets(layout, noise, settings, strain)
+                _targets(layout, noise, settings, radius)
                 if rule.target is None
                 else np.full(layout.outputs.count, rule.target)
             )
@@ -202,19 +203,19 @@ def _levels(
     return strictest
 
 
-def _targets(layout: Layout, noise: Noise, settings: Aims, strain: Strain | None) -> Float[np.ndarray, " groups"]:
+def _targets(layout: Layout, noise: Noise, settings: Aims, radius: Radius | None) -> Float[np.ndarray, " groups"]:
     """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
     groups = np.arange(layout.outputs.count)
 
     def suffices(nines: Float[np.ndarray, " groups"]) -> Bool[np.ndarray, " groups"]:
         made = [
-            certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups)
+            BaseCertificates(*certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups), groups, groups)
             for certificate in settings.certificates
             if isinstance(certificate, VoteCertificate)
         ]
         reach = [
-            certified_radius(weights if strain is None else strain(weights, layout), eta, groups, noise.norm)
-            for weights, eta in made
+            certified_radius(one.weights, one.eta, groups, noise.norm) if radius is None else radius(one, layout)
+            for one in made
         ]
         return np.max(reach, axis=0) > settings.largest_budget
 

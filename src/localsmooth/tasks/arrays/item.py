@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Int
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
+from localsmooth.certificates import ABSTAIN, BaseCertificates
 from localsmooth.certificates.combined import certify_outputs
 from localsmooth.collective import Problem, Threat, solve
 from localsmooth.noise import Noise
@@ -66,7 +66,6 @@ def certify_item(
     base = certified.base
     threshold = base.eta if base.eta.ndim == 1 else base.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
-    strain = settings.threat.strain(base.weights, item.layout)
     say = tell and (lambda text: tell(f"{item.name}: {text}"))
     curves = {
         (target, name): curve
@@ -82,7 +81,7 @@ def certify_item(
         votes=item.votes.votes.reshape(shape),
         lower_probability=certified.lower.reshape(shape),
         eta=threshold.reshape(shape),
-        radius=certified_radius(strain, base.eta, base.group, noise.norm).reshape(shape),
+        radius=settings.threat.radius(base, item.image, item.layout, noise).reshape(shape),
         output_group=item.layout.outputs.labels,
         input_group=item.layout.inputs.labels,
         curves=curves,
