@@ -29,7 +29,7 @@ from localsmooth.report.panel import panel_of
 from localsmooth.results import item_view, run_info
 from localsmooth.tasks import task_of
 from localsmooth.tasks.points import PerPoint, PointTask, cell_layout, fit_centres, nearest_cells
-from localsmooth.tasks.points.scatter import depth_of, scatter
+from localsmooth.tasks.points.scatter import scatter
 
 POINTS, SIGMA = 12, (0.1, 0.4)
 
@@ -417,7 +417,7 @@ def test_each_element_shows_the_nearest_point() -> None:
     behind = np.concatenate([cloud, (cloud[:, :1] - 0.2 * towards[:, None])], axis=1).astype(np.float32)
     for made in (behind, behind[:, [3, 1, 2, 0]]):
         picture = scatter(made)
-        front = int(np.argmax(depth_of(made)[[0, 3]]))
+        front = int(np.argmax(picture.near[[0, 3]]))
         assert set(np.unique(picture.seen)) >= {-1, 1, 2, (0, 3)[front]}
         near, far = ((picture.seen == number).sum() for number in ((0, 3)[front], (3, 0)[front]))
         assert near > far
@@ -455,7 +455,13 @@ def test_the_page_shows_points_where_they_are(tmp_path: Path) -> None:
     picture = panel.outputs(view)
     assert picture is not None
     assert set(np.unique(picture(view.input_group, -1))) == {-1, 0, 1, 2}
-    item_figure(result).savefig(tmp_path / "figure.png")
+    figure = item_figure(result)
+    figure.savefig(tmp_path / "figure.png")
+    plan = np.ma.filled(np.ma.masked_invalid(figure.axes[4].images[0].get_array()), np.nan)
+    nowhere = np.isnan(plan)
+    drawn = panel.outputs(item_view(result, 0))
+    assert drawn is not None
+    np.testing.assert_array_equal(nowhere, drawn.magnify(drawn(np.zeros(40, bool), True)))
 
 
 # The example

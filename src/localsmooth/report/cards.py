@@ -84,16 +84,15 @@ def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: flo
         first = first or (view, dataset)
         key = f"m{number}i{place}"
         outputs, space = panel.outputs(view), panel.inputs(view)
-        data[key] = _slider_data(view, dataset, index, panel)
+        data[key] = _slider_data(view, dataset, index, outputs, space)
         methods.append(_method_card(key, method, view, dataset, outputs, largest, space is not None))
     assert first is not None, "the name comes from the first data set"
     view, dataset = first
     run = run_info(dataset)
     outputs, space = panel.outputs(view), panel.inputs(view)
     image = label = None
-    given = panel.image(view, run.input_bounds)
-    if given is not None and space is not None:
-        image = _picture(input_picture(given[0], space, given[1]))
+    if view.image is not None and space is not None:
+        image = _picture(input_picture(view.image, space, run.input_bounds))
     if view.label is not None and outputs is not None:
         label = _picture(class_picture(view.label, view.ignored, outputs, len(run.class_names)))
     notes = {plane.note for plane in (outputs, space) if plane is not None and plane.note}
@@ -117,8 +116,9 @@ def _method_card(
     return MethodCard(key, method, share, _picture(prediction), _picture(radius), attack, True)
 
 
-def _slider_data(view: ItemView, dataset: xr.Dataset, index: int, panel: Panel) -> dict[str, Any]:
-    outputs, space = panel.outputs(view), panel.inputs(view)
+def _slider_data(
+    view: ItemView, dataset: xr.Dataset, index: int, outputs: Picturing | None, space: Picturing | None
+) -> dict[str, Any]:
     item, budgets = dataset.isel(item=index), dataset["budget"].values
     data: dict[str, Any] = {"budgets": budgets.tolist(), "total": {}, "certified": {}, "upper": {}, "attack": {}}
     for target in dataset["target"].values.tolist():
@@ -134,9 +134,9 @@ def _slider_data(view: ItemView, dataset: xr.Dataset, index: int, panel: Panel) 
             data["attack"][target][bound] = _shares(one["attack"].values)
     if space is not None:
         picture = None
-        given = panel.image(view, run_info(dataset).input_bounds)
-        if given is not None:
-            picture = png(input_picture(given[0], space, given[1], gray=True))
+        if view.image is not None:
+            gray = input_picture(view.image, space, run_info(dataset).input_bounds, gray=True)
+            picture = png(gray)
         groups = space(view.input_group, -1)
         data["input"] = {
             "rows": groups.shape[0],

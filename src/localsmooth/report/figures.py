@@ -126,9 +126,8 @@ def item_figure(
     largest = float(view.radius[np.isfinite(view.radius)].max(initial=0.0))
     nowhere, abstains = np.zeros_like(view.ignored), view.prediction == ABSTAIN
     panels: list[tuple[str, np.ndarray]] = []
-    given = panel.image(view, run.input_bounds)
-    if given is not None:
-        panels.append(("input", input_picture(given[0], space, given[1])))
+    if view.image is not None:
+        panels.append(("input", input_picture(view.image, space, run.input_bounds)))
     if view.label is not None:
         panels.append(("labels", class_picture(view.label, view.ignored, outputs, classes)))
     panels.append(("prediction", class_picture(view.prediction, nowhere, outputs, classes)))

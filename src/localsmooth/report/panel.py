@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 
-import numpy as np
-
 from localsmooth.report.plane import Picturing, choose_plane
 from localsmooth.results import ItemView
 
@@ -30,20 +28,6 @@ class Panel:
     def inputs(self, view: ItemView) -> Picturing | None:
         """How the positions of an item's input are arranged; None where they have no picture."""
         return choose_plane(view.input_group.shape)
-
-    def image(
-        self, view: ItemView, bounds: tuple[float, float] | None
-    ) -> tuple[np.ndarray, tuple[float, float] | None] | None:
-        """What is shown of an item's input: channels over its positions, and their bounds; None where it is unknown.
-
-        Parameters
-        ----------
-        view
-            The item.
-        bounds
-            Of the input itself.
-        """
-        return None if view.image is None else (view.image, bounds)
 
     def size(self, view: ItemView) -> str:
         """How large an item is, in words."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from localsmooth.report.panel import Panel
 from localsmooth.report.plane import Picturing, choose_plane
 from localsmooth.results import ItemView
-from localsmooth.tasks.points.scatter import depth_of, scatter
+from localsmooth.tasks.points.scatter import scatter
 
 __all__ = ["PANEL", "PointPanel"]
 
@@ -24,13 +22,6 @@ class PointPanel(Panel):
     def inputs(self, view: ItemView) -> Picturing | None:
         """The same as for outputs."""
         return choose_plane(view.input_group.shape) if view.image is None else scatter(view.image)
-
-    def image(
-        self, view: ItemView, bounds: tuple[float, float] | None
-    ) -> tuple[np.ndarray, tuple[float, float] | None] | None:
-        """Points as grays, the nearest darkest, on white."""
-        del bounds
-        return None if view.image is None else (0.75 * (1 - depth_of(view.image))[None], (0.0, 1.0))
 
     def size(self, view: ItemView) -> str:
         """The number of points."""

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int, Real
+from jaxtyping import Float, Int
 
 from localsmooth.report.plane import Picturing
 
-__all__ = ["Scatter", "depth_of", "scatter"]
+__all__ = ["Scatter", "scatter"]
 
 _SIDE, _PIXELS = 160, 2
 _LARGEST_DISC = 4
@@ -27,24 +27,33 @@ class Scatter(Picturing):
         Number of the point that each element shows; -1 for none.
     points
         How many points there are.
+    near
+        How near each point is, from 0 (farthest) to 1.
     view
         Along which axes they are seen.
     """
 
     seen: Int[np.ndarray, "rows columns"]
-    points: int
+    near: Float[np.ndarray, "points"]
     view: str
     scale = (_PIXELS, _PIXELS)
 
     @property
     def note(self) -> str:
         """From where the points are seen, and how many are covered by nearer ones."""
-        covered = self.points - np.unique(self.seen[self.seen >= 0]).size
-        return self.view + (f", {covered} of {self.points} covered by nearer ones" if covered else "")
+        covered = self.near.size - np.unique(self.seen[self.seen >= 0]).size
+        return self.view + (f", {covered} of {self.near.size} covered by nearer ones" if covered else "")
 
     def __call__(self, array: np.ndarray, outside: float | int | bool = 0) -> np.ndarray:
         """Put the values of points, which are the last axis, where these are seen."""
         return np.where(self.seen >= 0, array[..., self.seen], np.asarray(outside).astype(array.dtype))
+
+    def shown(
+        self, image: np.ndarray, bounds: tuple[float, float] | None
+    ) -> tuple[np.ndarray, tuple[float, float] | None]:
+        """Draw points as grays, the nearest darkest, on white."""
+        del image, bounds
+        return 0.75 * (1 - self.near)[None], (0.0, 1.0)
 
 
 def scatter(cloud: Float[np.ndarray, "coordinates points"]) -> Scatter:
@@ -69,14 +78,8 @@ def scatter(cloud: Float[np.ndarray, "coordinates points"]) -> Scatter:
     inside = x**2 + y**2 <= (disc + 0.3) ** 2
     order = np.argsort(depth, kind="stable")  # the last one drawn is in front
     seen[rows[order, None] + y[inside], columns[order, None] + x[inside]] = order[:, None]
-    return Scatter(seen[::-1].copy(), cloud.shape[1], view)
-
-
-def depth_of(cloud: Float[np.ndarray, "coordinates points"]) -> Real[np.ndarray, "points"]:
-    """How near each point is to who looks at `scatter`, from 0 (farthest) to 1."""
-    depth = _projected(cloud.astype(np.float64))[1]
-    span = float(np.ptp(depth))
-    return (depth - depth.min()) / span if span > 0 else np.ones_like(depth)
+    depth = depth - depth.min()
+    return Scatter(seen[::-1].copy(), depth / depth.max() if depth.max() > 0 else depth + 1, view)
 
 
 def _projected(
