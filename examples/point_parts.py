@@ -5,6 +5,11 @@
 Everything is made up here: tables, lamps and chairs are sampled from templates, each with its points in a fixed order,
 and move by a jitter of their own; a small PointNet learns their parts under noise, once for each kind of smoothing.
 Cells come from the templates, so that they do not depend on the clouds that are certified. A minute on one core.
+
+With as many samples and about the same accuracy the two come out even (means over ε of certified accuracy .382 and
+.383): a PointNet compares each point with features of the whole shape, so that far noise costs nearly as much as near
+noise. Localized noise certifies more at the largest budgets, isotropic noise in between. More isotropic noise (0.3)
+certifies more, for less accuracy.
 """
 
 from __future__ import annotations
@@ -58,7 +63,7 @@ SHAPES = {
 
 def template(shape: str, points: int) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates and parts of a shape, in an order that all clouds of the shape share."""
-    rng = np.random.default_rng(len(shape))
+    rng = np.random.default_rng(list(SHAPES).index(shape))
     boxes = SHAPES[shape]
     sizes = np.array([box.size for box in boxes])
     area = (sizes.prod(axis=1)[:, None] / sizes).sum(axis=1)
@@ -151,7 +156,7 @@ def main() -> None:
         "--levels",
         type=float,
         nargs=3,
-        default=(0.1, 0.4, 0.15),
+        default=(0.2, 0.8, 0.25),
         metavar="σ",
         help="smallest and largest localized one, isotropic one",
     )
