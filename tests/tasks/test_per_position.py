@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from localsmooth.baselines import Cohen, ReceptiveFields, SegCertify
 from localsmooth.certificates import BaseCertificates
@@ -16,7 +17,9 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout, Layout, Partition, isotropic_layout
 from localsmooth.noise import Bernoulli, Gaussian, Noise, Uniform
 from localsmooth.runs import SamplingPlan
-from localsmooth.tasks.arrays import PerPosition, Settings
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import Smoothing, StopWhenDecided
+from localsmooth.tasks.arrays import ArrayTask, NormBall, PerPosition, Settings
 from tests.flat import certify
 from tests.pipeline.models import threshold_model
 
@@ -96,6 +99,20 @@ def test_counts_are_those_of_the_worst_perturbation() -> None:
                     survives = weights[group] @ spent < eta
                     assert survives[radius > epsilon].all()
                     assert survives.sum() >= certified
+
+
+def test_goals_of_early_stopping_follow_the_threat() -> None:
+    """A group has to reach further where two positions of a window may move than where one budget is shared."""
+    goals = []
+    for threat in (NormBall(), PerPosition(1), PerPosition()):
+        task = ArrayTask(threshold_model(np.zeros(4)), np.zeros((1, 1, 4), np.float32))
+        plan = SamplingPlan(100, 10_000, stop=StopWhenDecided())
+        settings = Settings(0.1, [0.3], threat=threat)
+        assigned = task.assign(Smoothing(GridLayout((2,), 0.5, 0.5), plan), settings, SamplingOptions(), None)
+        assert isinstance(assigned.plan.stop, StopWhenDecided)
+        goals.append(assigned.plan.stop.goals[0][0].target)
+    assert goals[0] == goals[1] == pytest.approx(ndtr(0.6), abs=1e-4)
+    assert goals[2] == pytest.approx(ndtr(0.6 * 2), abs=1e-4)  # four positions, (1 + 1 + 1 + 1) · 0.3² / 0.5²
 
 
 def test_a_radius_is_reached_by_moving_the_worst_positions() -> None:

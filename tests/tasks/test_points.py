@@ -89,6 +89,7 @@ def test_cells_without_points_are_left_out() -> None:
 
 def test_fitted_cells_are_those_of_the_nearest_centre() -> None:
     reference = template(60)
+    assert fit_centres([reference, template(9)], 5).shape == (5, 3)
     centres = fit_centres(reference, 5, seed=3)
     cells = nearest_cells(reference, centres)
     distances = np.linalg.norm(reference[:, None] - np.asarray(centres)[None], axis=-1)
@@ -255,8 +256,9 @@ def test_baselines_that_know_balls_alone_refuse_other_threats(method: Any) -> No
     """They counted what survives the ball, and the result said that every point may move by ε."""
     task, layout = PointTask(MODEL, [scan(template())]), ls.isotropic_layout(0.2, (POINTS,), (POINTS,))
     certified(task, layout, method=method)
-    with pytest.raises(InvalidInputError, match="threat"):
-        certified(task, layout, PerPoint(), method=method)
+    for threat in (PerPoint(), ls.Flips()):
+        with pytest.raises(InvalidInputError, match="threat"):
+            certified(task, layout, threat, method=method)
 
 
 # The truth on a space with a closed form

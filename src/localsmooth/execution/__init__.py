@@ -15,7 +15,7 @@ from localsmooth.execution.progress import (
     tell_certifying,
 )
 from localsmooth.execution.ray_cluster import RayExecutor
-from localsmooth.execution.sample import sample, sample_subject
+from localsmooth.execution.sample import require_stopping, sample, sample_subject
 from localsmooth.execution.threads import ThreadExecutor, default_executor
 from localsmooth.execution.usage import SamplingSummary
 
@@ -43,6 +43,7 @@ __all__ = [
     "default_progress",
     "named_executor",
     "redraw",
+    "require_stopping",
     "sample",
     "sample_subject",
     "tell_certifying",

@@ -30,7 +30,7 @@ from localsmooth.sampling.preparation import compare_predictions
 from localsmooth.sampling.subject import Subject
 from localsmooth.sampling.tally import ItemTally, collect_tallies
 
-__all__ = ["sample", "sample_subject"]
+__all__ = ["require_stopping", "sample", "sample_subject"]
 
 
 def sample(
@@ -99,6 +99,24 @@ def sample(
     return sample_subject(subject, plan, store, options=options, executor=executor, progress=progress, part=part)
 
 
+def require_stopping(subject: Subject, plan: SamplingPlan) -> None:
+    """Refuse a plan that stops early where what is counted does not allow it.
+
+    Parameters
+    ----------
+    subject, plan
+        As in `sample_subject`.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what is counted, or that the rule is for other groups.
+    """
+    if plan.stop is not None:
+        require_votes_only(subject.counters)
+        plan.stop.require_fit([layout.outputs.count for layout in subject.layouts])
+
+
 def sample_subject(
     subject: Subject,
     plan: SamplingPlan,
@@ -124,9 +142,7 @@ def sample_subject(
     store = MemoryStore() if store is None else store
     executor = None if executor is None else named_executor(executor)
     layouts, counters = subject.layouts, subject.counters
-    if plan.stop is not None:
-        require_votes_only(counters)
-        plan.stop.require_fit([layout.outputs.count for layout in layouts])
+    require_stopping(subject, plan)
     store.begin(subject.describe(plan))
     if OUTPUT_GROUPS not in store.array_names():
         store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))

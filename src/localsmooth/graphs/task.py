@@ -57,6 +57,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     """
 
     name: ClassVar[str] = "graphs"
+    proves: ClassVar[type[GraphSettings]] = GraphSettings
 
     def __init__(
         self,
@@ -144,7 +145,9 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     ) -> xr.Dataset:
         """Certify the nodes against every pair of budgets."""
         tell_certifying(progress, 0, 1)
-        return graph_result(sampled, settings, record, configuration, None if progress is None else progress.message)
+        made = graph_result(sampled, settings, record, configuration, None if progress is None else progress.message)
+        tell_certifying(progress, 1, 1)
+        return made
 
 
 def require_classifier(classifier: object) -> None:

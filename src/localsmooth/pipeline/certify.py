@@ -10,7 +10,7 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import default_progress, sample_subject
+from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
 from localsmooth.sampling import SamplingOptions
@@ -62,7 +62,9 @@ def certify(
     for field, value, kind in (("task", task, Task), ("smoothing", smoothing, Smoothing), ("run", run, Run)):
         if not isinstance(value, kind) and not (field == "run" and value is None):
             raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {kind.__name__}")
+    task.require_settings(prove)
     run = Run() if run is None else run
+    executor = None if run.executor is None else named_executor(run.executor)
     out = None if run.out is None else expanded(run.out)
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
@@ -70,6 +72,8 @@ def certify(
     plan, facts = assignment.plan, assignment.facts
     if run.part is not None and assignment.draw is not None:
         raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
+    if assignment.draw is None:
+        require_stopping(assignment.subject, plan)
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
         told = default_progress() if run.progress is None else run.progress
@@ -82,7 +86,7 @@ def certify(
                     plan,
                     tallied,
                     options=options,
-                    executor=run.executor,
+                    executor=executor,
                     progress=told,
                     part=run.part,
                 )

@@ -9,7 +9,6 @@ from typing import Any
 import xarray as xr
 
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.keeping import open_tallies
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks.folders import task_of
@@ -45,14 +44,8 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     folder = expanded(run)
     record = load_record(folder)
     task = task_of(record.task)
-    wanted = task.settings(record)
-    settings = wanted if prove is None else prove
-    if not isinstance(settings, type(wanted)):
-        raise InvalidInputError(
-            "prove",
-            f"{folder} is a run on {record.task}, and got a {type(settings).__name__}",
-            f"Pass {type(wanted).__module__}.{type(wanted).__name__}",
-        )
+    settings = task.settings(record) if prove is None else prove
+    task.require_settings(settings, str(folder))
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
     if settings.needs_scores:

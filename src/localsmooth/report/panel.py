@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 from localsmooth.report.plane import Picturing, choose_plane
 from localsmooth.results import ItemView
@@ -28,6 +29,11 @@ class Panel:
     def inputs(self, view: ItemView) -> Picturing | None:
         """How the positions of an item's input are arranged; None where they have no picture."""
         return choose_plane(view.input_group.shape)
+
+    def names(self, view: ItemView) -> Sequence[str] | None:
+        """What each output is called, to be shown as text in place of a picture; None where it has no name."""
+        del view
+        return None
 
     def size(self, view: ItemView) -> str:
         """How large an item is, in words."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import xarray as xr
 
+from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.runs import RunConfiguration, SamplingPlan, Store
 from localsmooth.sampling import ItemTally, SamplingOptions, Subject
@@ -74,9 +75,33 @@ class Task(ABC, Generic[Sampled, Settings]):
     ----------
     name
         Name of the kind, in the registry, in records and in results.
+    proves
+        Class of its settings.
     """
 
     name: ClassVar[str]
+    proves: ClassVar[type[Any]]
+
+    @classmethod
+    def require_settings(cls, settings: object, what: str = "the task") -> None:
+        """Refuse settings of another kind of input.
+
+        Parameters
+        ----------
+        settings
+            What is to be proven.
+        what
+            How to call what is certified.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming the class that is wanted.
+        """
+        if not isinstance(settings, cls.proves):
+            wanted = f"{cls.proves.__module__}.{cls.proves.__name__}"
+            problem = f"{what} is about {cls.name}, and got a {type(settings).__name__}"
+            raise InvalidInputError("prove", problem, f"Pass {wanted}")
 
     @abstractmethod
     def assign(

@@ -16,6 +16,7 @@ TASKS: dict[str, str] = {
     "arrays": "localsmooth.tasks.arrays",
     "graphs": "localsmooth.graphs",
     "points": "localsmooth.tasks.points",
+    "tokens": "localsmooth.tasks.tokens",
 }
 """Folder of each kind of input. Its module `task` names the class as `TASK`, and `panel`, if there is one, an object
 that draws its items as `PANEL`; both are imported when they are needed."""

@@ -28,6 +28,7 @@ from localsmooth.tasks.base import Proof
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
 
 Radius = Callable[[BaseCertificates, Layout], np.ndarray]
+"""Below which budget each output keeps its prediction on its own."""
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
@@ -134,7 +135,6 @@ def with_goals(
     layouts: Sequence[Layout],
     noise: Noise,
     settings: Aims,
-    outputs: Int[np.ndarray, "outputs"] | None = None,
     radius: Radius | None = None,
 ) -> SamplingPlan:
     """Fill in what the outputs of each group have to reach; a plan without a stopping rule stays as it is.
@@ -147,11 +147,8 @@ def with_goals(
         One layout per item.
     noise, settings
         What is sampled and proven.
-    outputs
-        The outputs that share α, where these are not all.
     radius
-        Below which budget outputs keep their prediction on their own, from base certificates and the layout; by default
-        the radius of a ball.
+        Below which budget an output keeps its prediction on its own; by default, the radius of a ball.
 
     Raises
     ------
@@ -179,7 +176,6 @@ def with_goals(
     for layout in layouts:
         if id(layout) not in made:
             groups = layout.outputs.labels.ravel()
-            groups = groups if outputs is None else groups[outputs]
             _require_certifiable(plan, rule.sequence, strategy, settings.alpha, groups.size)
             levels = _levels(strategy, settings.alpha, groups, layout.outputs.count)
             targets = (
@@ -207,15 +203,16 @@ def _targets(layout: Layout, noise: Noise, settings: Aims, radius: Radius | None
     """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
     groups = np.arange(layout.outputs.count)
 
+    def tolerated(weights: np.ndarray, eta: np.ndarray) -> Float[np.ndarray, " groups"]:
+        if radius is None:
+            return certified_radius(weights, eta, groups, noise.norm)
+        return radius(BaseCertificates(weights, eta, groups, groups), layout)
+
     def suffices(nines: Float[np.ndarray, " groups"]) -> Bool[np.ndarray, " groups"]:
-        made = [
-            BaseCertificates(*certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups), groups, groups)
+        reach = [
+            tolerated(*certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups))
             for certificate in settings.certificates
             if isinstance(certificate, VoteCertificate)
-        ]
-        reach = [
-            certified_radius(one.weights, one.eta, groups, noise.norm) if radius is None else radius(one, layout)
-            for one in made
         ]
         return np.max(reach, axis=0) > settings.largest_budget
 

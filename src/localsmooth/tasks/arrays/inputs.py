@@ -41,9 +41,12 @@ def item_set(
                 "Pass them to the ItemSet",
             )
         return images
-    if labels is not None and len(labels) != len(images) and np.shape(images)[1:] == np.shape(labels):
-        raise InvalidInputError("images", f"one image of shape {np.shape(images)} and its labels", _LEADING_AXIS)
     if labels is not None and len(labels) != len(images):
+        one = len(images) and len(labels) and np.shape(images[0]) == (len(labels), *np.shape(labels[0]))
+        if one:
+            raise InvalidInputError(
+                "images", f"one image of shape {(len(images), *np.shape(images[0]))} and its labels", _LEADING_AXIS
+            )
         raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
     made: list[Item] = []
     for index in range(len(images)):

@@ -8,14 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 
 from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence, require_certifiable
-from localsmooth.certificates import BaseCertificates
 from localsmooth.certificates.combined import OutputScores, OutputVotes
 from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
-from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
 from localsmooth.runs import RunConfiguration, Store
@@ -58,6 +55,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     """
 
     name: ClassVar[str] = "arrays"
+    proves: ClassVar[type[Settings]] = Settings
 
     def __init__(
         self,
@@ -97,12 +95,14 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 require_certifiable(
                     plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
-        shown = {id(made): item.image for item, made in zip(self.items, layouts, strict=True)}
-
-        def radius(base: BaseCertificates, made: Layout) -> Float[np.ndarray, "outputs"]:
-            return settings.threat.radius(base, shown[id(made)], made, noise)
-
-        plan = with_goals(plan, layouts, noise, settings, radius=radius)
+        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        plan = with_goals(
+            plan,
+            layouts,
+            noise,
+            settings,
+            lambda base, made: settings.threat.radius(base, shown[id(made)], made, noise),
+        )
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         images = [item.image for item in self.items]
         subject = ArraySubject(

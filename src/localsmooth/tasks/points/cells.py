@@ -102,7 +102,7 @@ def nearest_cells(reference: Cloud, centres: Real[np.ndarray, "cells axes"]) -> 
 
 
 def fit_centres(
-    reference: Cloud | Sequence[Cloud], count: int, seed: int = 0
+    reference: Cloud | Sequence[Num[np.ndarray, "_ coordinates"]], count: int, seed: int = 0
 ) -> Float[np.ndarray, "cells coordinates"]:
     """Find centres of cells by k-means.
 
