@@ -14,6 +14,7 @@ from localsmooth.runs import SamplingPlan
 from localsmooth.tasks import TASKS, Smoothing
 from localsmooth.tasks.arrays import ArrayTask, Settings
 from localsmooth.tasks.graphs import GCN, GraphSettings, GraphTask, NetworkClassifier, cluster_layout, graph_from_arrays
+from localsmooth.tasks.points import PointTask, cell_layout, fit_centres, nearest_cells
 from localsmooth.tasks.tokens import EmbeddedTagger, TokenTask, WindowLayout
 from tests.seeding import seeded
 from tests.tasks.contract import TaskCase, TaskContract
@@ -77,7 +78,22 @@ def token_case() -> TaskCase:
     return TaskCase(task, Smoothing(WindowLayout(3, 0.2, 0.5), PLAN), SETTINGS, OTHER)
 
 
-CASES = {"arrays": array_case, "graphs": graph_case, "tokens": token_case}
+def high(batch: np.ndarray) -> np.ndarray:
+    return (batch[:, 2] > 0).astype(np.int64)
+
+
+def point_case() -> TaskCase:
+    rng = np.random.default_rng(3)
+    templates = [rng.uniform(-1, 1, (points, 3)) for points in (9, 7)]
+    clouds = [template + 0.01 * rng.standard_normal(template.shape) for template in templates]
+    model = CallableModel(high, name="high", bounds=None, classes=2, output=OutputKind.LABELS)
+    task = PointTask(model, clouds, [(cloud[:, 2] > 0.1).astype(int) for cloud in clouds])
+    centres = fit_centres(templates, 3)
+    layouts = [cell_layout(nearest_cells(template, centres), centres, 0.2, 0.5) for template in templates]
+    return TaskCase(task, Smoothing(layouts, PLAN), SETTINGS, OTHER)
+
+
+CASES = {"arrays": array_case, "graphs": graph_case, "points": point_case, "tokens": token_case}
 """How to make a small case of each kind of input: a line for every one that the package offers."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic
+from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_norm_ball
 from localsmooth.bounds import Bonferroni, FixedThresholdHolm
 from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius, gaussian_vote_eta
 from localsmooth.collective import power_up
@@ -90,7 +90,8 @@ class Cohen(_PerOutput):
     name = "cohen"
 
     def adjust(self, settings: Settings) -> Settings:
-        """Use Gaussian votes."""
+        """Use Gaussian votes, and refuse other threats than the l2 ball."""
+        require_norm_ball(self.name, settings.threat)
         return replace(settings, certificates=(GaussianVotes(),))
 
     def assumptions(self, settings: Settings) -> tuple[str, ...]:
@@ -129,8 +130,9 @@ class SegCertify(_PerOutput):
         Raises
         ------
         InvalidInputError
-            If the settings ask for another rule for many outputs.
+            If the settings ask for another rule for many outputs, or another threat than the l2 ball.
         """
+        require_norm_ball(self.name, settings.threat)
         holm = FixedThresholdHolm(self.tau)
         if settings.simultaneous not in (Bonferroni(), holm):
             raise InvalidInputError(

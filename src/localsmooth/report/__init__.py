@@ -3,6 +3,8 @@
 from localsmooth.report.figures import curves_figure, item_figure, save_figure
 from localsmooth.report.html import render_report, write_report
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
+from localsmooth.report.panel import Panel
+from localsmooth.report.plane import Picturing, Plane, choose_plane
 from localsmooth.report.summary import (
     TAIL_NOTE,
     acr_text,
@@ -18,11 +20,15 @@ from localsmooth.report.tables import Table, percent
 
 __all__ = [
     "TAIL_NOTE",
+    "Panel",
+    "Picturing",
+    "Plane",
     "Sides",
     "SweepPage",
     "Table",
     "acr_text",
     "average_radius",
+    "choose_plane",
     "curve",
     "curves_figure",
     "has_target",

@@ -1,6 +1,6 @@
 """What users and the pipeline need of the room; each is imported on first use."""
 
-from . import arrays, graphs
+from . import arrays, graphs, points, tokens
 from .base import Asked, Assignment, Task
 from .description import sampled_at
 from .folders import TASKS, task_of
@@ -26,9 +26,11 @@ __all__ = [
     "graphs",
     "load_record",
     "noise_from_configuration",
+    "points",
     "require_normalised_scores",
     "require_same_run",
     "sampled_at",
     "save_record",
     "task_of",
+    "tokens",
 ]

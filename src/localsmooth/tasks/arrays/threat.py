@@ -16,8 +16,7 @@ import torch
 from jaxtyping import Float, Int
 
 from localsmooth.certificates import BaseCertificates, certified_radius
-from localsmooth.collective import Ball, Caps, Integer, Rows, Threat
-from localsmooth.collective.kernel.threat import power_up
+from localsmooth.collective import Ball, Caps, Integer, Rows, Threat, power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import BinaryNoise, Noise, SparseFlips, flip_caps
@@ -163,7 +162,13 @@ class PerPosition(ItemThreat):
             raise InvalidInputError("most", f"got {self.most!r}", "Pass a whole number of positions > 0, or None")
 
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
-        """Return one row for each input group, and one for all of them."""
+        """Return one row for each input group, and one for all of them.
+
+        Raises
+        ------
+        InvalidInputError
+            If the noise is no additive one.
+        """
         if isinstance(noise, BinaryNoise):
             raise InvalidInputError(
                 "threat", f"{type(noise).__name__} noise is on bits, which move by no distance", "Use Flips"

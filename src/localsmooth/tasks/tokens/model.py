@@ -10,8 +10,7 @@ from jaxtyping import Shaped
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import OutputKind, TorchModel
-from localsmooth.models.outputs import output_tensor
+from localsmooth.models import OutputKind, TorchModel, output_tensor
 
 __all__ = ["EmbeddedTagger", "FeaturesLast", "features_last"]
 
@@ -29,7 +28,13 @@ class FeaturesLast(nn.Module):
         self.training = module.training  # of this part alone: parts of the module have their own
 
     def forward(self, batch: torch.Tensor) -> Shaped[torch.Tensor, "batch *prediction"]:
-        """Return scores (batch, classes, tokens), or labels (batch, tokens), for a batch (batch, features, tokens)."""
+        """Return scores (batch, classes, tokens), or labels (batch, tokens), for a batch (batch, features, tokens).
+
+        Raises
+        ------
+        InvalidInputError
+            If the module returns something else than classes for each token.
+        """
         if batch.ndim != 3:
             raise InvalidInputError(
                 "sequences", f"a batch has shape {tuple(batch.shape)}", "Pass sequences of shape (tokens, features)"

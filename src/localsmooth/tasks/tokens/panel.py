@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from localsmooth.report.panel import Panel
-from localsmooth.report.plane import Picturing, Plane
+from localsmooth.report import Panel, Picturing, Plane
 from localsmooth.results import ItemView
 
 __all__ = ["PANEL", "TokenPanel"]

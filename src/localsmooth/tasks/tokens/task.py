@@ -15,8 +15,7 @@ from localsmooth.models import Model
 from localsmooth.results import attach_names
 from localsmooth.runs import RunConfiguration
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.arrays import ArrayTask, Settings
-from localsmooth.tasks.arrays.sampled import SampledItem
+from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
 from localsmooth.tasks.base import Assignment
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.scores import ScoreCounting
@@ -79,7 +78,13 @@ class TokenTask(ArrayTask):
     def assign(
         self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[Sequence[SampledItem]]:
-        """Check what `ArrayTask` checks, and that every token has one prediction; the record keeps the words."""
+        """Check what `ArrayTask` checks, and that every token has one prediction; the record keeps the words.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming what does not fit.
+        """
         assignment = super().assign(smoothing, settings, options, scores)
         for item, layout in zip(self.items, assignment.subject.layouts, strict=True):
             if layout.outputs.shape != item.image.shape[1:]:
