@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
+import localsmooth as ls
 from localsmooth import ArrayTask, GridLayout, InvalidInputError, Run, SamplingPlan, Settings, Smoothing, certify
 from localsmooth.execution import NoProgress
 
@@ -43,3 +46,16 @@ def test_a_task_takes_no_flat_arguments() -> None:
     task = ArrayTask(threshold_model(np.zeros((4, 6))), IMAGES)
     with pytest.raises(InvalidInputError, match="Run"):
         certify(task, Smoothing(LAYOUT, PLAN), Settings(0.1, [0.1]), out="here")  # pyright: ignore[reportCallIssue]
+
+
+def test_names_that_have_moved_are_found() -> None:
+    with pytest.warns(DeprecationWarning, match=r"localsmooth\.baselines"):
+        assert ls.Cohen is ls.baselines.Cohen  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.warns(DeprecationWarning, match=r"localsmooth\.runs"):
+        assert ls.sampling.SamplingPlan is SamplingPlan  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.warns(DeprecationWarning, match=r"localsmooth\.execution"):
+        assert ls.sampling.NoProgress is NoProgress  # pyright: ignore[reportAttributeAccessIssue]
+    for room in (ls, ls.sampling):
+        with pytest.raises(AttributeError, match="NoSuchName"):
+            _ = room.NoSuchName
+    assert importlib.import_module("localsmooth.graphs").GraphTask is ls.tasks.graphs.GraphTask

@@ -74,9 +74,8 @@ def certify(
         raise InvalidInputError(name, "certify takes no such argument", "Put it into Smoothing, Settings or Run")
     for field, value, kind in (("task", task, Task), ("smoothing", smoothing, Smoothing), ("run", run, Run)):
         if not isinstance(value, kind) and not (field == "run" and value is None):
-            raise InvalidInputError(
-                field, f"got a {type(value).__name__}", f"Pass a {kind.__name__}{_TASKS if kind is Task else ''}"
-            )
+            remedy = "Pass a task, such as ArrayTask(model, images)" if kind is Task else f"Pass a {kind.__name__}"
+            raise InvalidInputError(field, f"got a {type(value).__name__}", remedy)
     task.require_settings(prove)
     run = Run() if run is None else run
     executor = None if run.executor is None else named_executor(run.executor)
