@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
+
 from tests.docs.pages import blocks, page, run, sections
 from tests.seeding import seeded
-from torch import nn
 
 SECTIONS = sections(page("docs/recipes.md"))
 START = "A start"

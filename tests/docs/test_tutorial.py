@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from tests.docs.pages import blocks, page, run, sections
 from tests.seeding import seeded
 
