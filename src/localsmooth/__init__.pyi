@@ -1,6 +1,6 @@
 """The public interface, for type checkers and for the lazy loader: what is named here is imported on first use."""
 
-from . import baselines, bounds, certificates, collective, execution, layout, locality, noise, tasks, training
+from . import baselines, bounds, certificates, collective, execution, graphs, layout, locality, noise, tasks, training
 from .bounds import Bonferroni
 from .collective import Ball, Caps, Envelope, Exact, Problem, solve, verify
 from .datasets import Item, ItemSet, load_arrays, load_pictures
@@ -15,7 +15,7 @@ from .report import write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
 from .sampling import SamplingOptions
-from .tasks import Smoothing, StopWhenDecided, graphs
+from .tasks import Smoothing, StopWhenDecided
 from .tasks.arrays import ArrayTask, Settings
 
 __all__ = [

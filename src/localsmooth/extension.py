@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES, ScoreCertificate, VoteCertificate
 from localsmooth.collective import BOUNDS, Bound
-from localsmooth.config.noises import NOISE_SECTIONS, NoiseSection
+from localsmooth.config import NOISE_SECTIONS, NoiseSection
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import NOISES, Noise
 from localsmooth.registry import Registry

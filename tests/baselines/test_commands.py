@@ -14,8 +14,8 @@ from localsmooth.cli.app import app
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline import recertify
 from localsmooth.results import load, run_info
-from tests.flat import recertify
 from tests.tiny_runs import configuration, write_inputs
 
 SAMPLING = "n_candidate = 900\nn_bound = 1000\nbatch_size = 100\nchannels_last = false\nchunk_size = 300"

@@ -6,9 +6,11 @@ import json
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 from hypothesis import strategies as st
 
 from localsmooth.collective import Caps, Integer, Problem, Rows
+from localsmooth.collective.kernel.steps import Steps, step_functions
 from localsmooth.testing.collective import SmallProblem
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "collective.json").read_text())

@@ -25,12 +25,12 @@ import pytest
 from localsmooth.collective.problem_file import problem_from, read_problems
 from localsmooth.config import load_configuration, parse_configuration
 from localsmooth.errors import LocalsmoothError
+from localsmooth.pipeline import recertify
 from localsmooth.results import load
 from localsmooth.runs import Chunk, ChunkRecord, DirectoryStore, RunConfiguration, survey
 from localsmooth.runs.record import decode_chunk, encode_chunk
 from localsmooth.tasks import record as run_record
 from localsmooth.tasks.graphs.npz import load_npz
-from tests.flat import recertify
 from tests.hardening.mutations import damage_bytes, damage_values
 
 Attempt = Callable[[random.Random], object]

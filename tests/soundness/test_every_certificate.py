@@ -112,11 +112,12 @@ def attack(noise: Noise, seed: int, ledger: Ledger, folder: Path, budgets: int |
                 wrong=wrong,
                 alpha=float(rng.choice([1e-9, 0.01, 0.7])),
             )
+            felt = case.felt(world, truth)
             ledger.check(
                 f"{name} {seed} {called}, {case.name}, {len(wrong)} wrong",
                 result,
-                truth,
-                case.masks(world, result["budget"].values, truth.size),
+                felt,
+                case.masks(world, result["budget"].values, felt.size),
                 f"{name}: {called}",
                 f"{name}, {case.name}",
                 wrong=wrong,

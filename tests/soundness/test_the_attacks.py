@@ -73,6 +73,8 @@ def test_the_truth_about_graphs_is_what_is_sampled() -> None:
 class Understated(ItemThreat):
     """Says that the adversary has less than it has."""
 
+    one_ball = True
+
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
         return NormBall().threat([0.6 * budget for budget in budgets], image, layout, noise)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from ledger import Truth
 from worlds import World
 
 from localsmooth.collective import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows, Threat
 from localsmooth.layout import Layout
 from localsmooth.noise import BinaryNoise, Noise, SparseFlips
-from localsmooth.tasks.arrays import Flips, ItemThreat, Kind, NormBall
+from localsmooth.tasks.arrays import Flips, ItemThreat, Kind, NormBall, PerPosition
 
 __all__ = ["COLLECTIVE_THREATS", "ITEM_THREATS", "Case", "cases_for"]
 
@@ -45,7 +46,17 @@ class Case:
     one_ball: bool = False
 
     def fits(self, noise: Noise) -> bool:
+        if isinstance(self.threat, PerPosition):
+            return not isinstance(noise, BinaryNoise)
         return not isinstance(self.threat, Flips) or isinstance(noise, SparseFlips)
+
+    def felt(self, world: World, truth: Truth) -> Truth:
+        """The truth with the size of each perturbation as the threat measures it; inf where it does not allow it."""
+        if not isinstance(self.threat, PerPosition):
+            return truth
+        moved = (world.points - world.points[0]).reshape(-1, *world.image.shape)
+        size = np.linalg.norm(moved, ord=world.noise.norm, axis=1).max(axis=-1)
+        return replace(truth, size=np.where(self.allowed(world, world.spending()), size, np.inf))
 
     def masks(self, world: World, budgets: Sequence[float], size: np.ndarray) -> list[np.ndarray]:
         """Points that are allowed at each budget."""
@@ -121,8 +132,17 @@ def cases_for(world: World) -> list[Case]:
             (Rows,),
         ),
     ]
+    every += [
+        Case("every position", PerPosition(), _everything, (PerPosition, Rows)),
+        Case(
+            "one position",
+            PerPosition(most=1),
+            lambda w, b: (w.points != w.points[0]).reshape(-1, *w.image.shape).any(axis=1).sum(axis=-1) <= 1,
+            (PerPosition,),
+        ),
+    ]
     return [case for case in every if case.fits(world.noise)]
 
 
-ITEM_THREATS = {NormBall, Flips}
+ITEM_THREATS = {NormBall, Flips, PerPosition}
 COLLECTIVE_THREATS = {AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows}

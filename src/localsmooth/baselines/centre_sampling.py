@@ -12,15 +12,12 @@ from jaxtyping import Int
 
 from localsmooth.baselines.centre import CentreOptions, choose_centre
 from localsmooth.baselines.label_maps import LabelMaps
-from localsmooth.certificates.combined import OutputVotes
+from localsmooth.certificates import OutputVotes
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
-from localsmooth.runs import Chunk, ChunkRecord, RunConfiguration, SamplingPlan, Stage, Store
-from localsmooth.runs.configuration import chosen_digest
-from localsmooth.sampling import BatchSize, SamplingOptions, Subject
-from localsmooth.sampling.preparation import compare_predictions
-from localsmooth.sampling.tally import require_choice
-from localsmooth.tasks.arrays.settings import Drawn
+from localsmooth.runs import Chunk, ChunkRecord, RunConfiguration, SamplingPlan, Stage, Store, chosen_digest
+from localsmooth.sampling import BatchSize, SamplingOptions, Subject, compare_predictions, require_choice
+from localsmooth.tasks.arrays import Drawn
 
 __all__ = ["BALL", "HISTOGRAM", "Ball", "draw_label_maps"]
 

@@ -12,10 +12,10 @@ from scipy import special
 
 from localsmooth.baselines.centre import BETA, CentreOptions, change_bounds, hoeffding_slack
 from localsmooth.baselines.centre_sampling import BALL, HISTOGRAM, Ball, draw_label_maps
-from localsmooth.baselines.isotropic import item_result, require_isotropic
+from localsmooth.baselines.isotropic import item_result, require_isotropic, require_norm_ball
 from localsmooth.bounds import Bonferroni
 from localsmooth.certificates import ABSTAIN, Basis, GaussianVotes
-from localsmooth.collective.kernel.threat import power_up
+from localsmooth.collective import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
@@ -23,9 +23,7 @@ from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.runs import SamplingPlan, Store
 from localsmooth.sampling import SamplingOptions, Subject
-from localsmooth.tasks.arrays.item import SampledItem, target_masks
-from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings
-from localsmooth.tasks.arrays.threat import NormBall
+from localsmooth.tasks.arrays import Drawn, ItemMethod, SampledItem, Settings, target_masks
 
 __all__ = ["CentreSmoothing"]
 
@@ -65,15 +63,8 @@ class CentreSmoothing(ItemMethod):
         return CentreOptions(self.delta, self.candidates, self.share)
 
     def adjust(self, settings: Settings) -> Settings:
-        """Refuse other threats than the l2 ball; base certificates and rules for many outputs play no role.
-
-        Raises
-        ------
-        InvalidInputError
-            For any other threat.
-        """
-        if not isinstance(settings.threat, NormBall):
-            raise InvalidInputError("threat", f"{self.name} holds for l2 balls", "Leave the threat out")
+        """Refuse other threats than the l2 ball; base certificates and rules for many outputs play no role."""
+        require_norm_ball(self.name, settings.threat)
         return replace(settings, certificates=(GaussianVotes(),), simultaneous=Bonferroni())
 
     def require(self, layout: Layout, noise: Noise) -> None:

@@ -8,15 +8,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.certificates import ABSTAIN, Basis
-from localsmooth.collective import Threat
-from localsmooth.collective.kernel.threat import Constraints
+from localsmooth.collective import Constraints, Threat
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
-from localsmooth.tasks.arrays.item import SampledItem
+from localsmooth.tasks.arrays import ItemThreat, NormBall, SampledItem
 
-__all__ = ["counted_curve", "item_result", "require_isotropic", "require_one_ball"]
+__all__ = ["counted_curve", "item_result", "require_isotropic", "require_norm_ball", "require_one_ball"]
 
 
 def require_isotropic(method: str, layout: Layout, noise: Noise, family: type[Noise] | tuple[type[Noise], ...]) -> None:
@@ -41,6 +40,18 @@ def require_isotropic(method: str, layout: Layout, noise: Noise, family: type[No
             f"{method} takes isotropic noise, and the level matrix holds different levels",
             "Use cells [1, 1], or the same smallest and largest level",
         )
+
+
+def require_norm_ball(method: str, threat: ItemThreat) -> None:
+    """Refuse a threat that the method would not look at: its result would speak of it, and hold for the ball alone.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is anything but a norm ball.
+    """
+    if not isinstance(threat, NormBall):
+        raise InvalidInputError("threat", f"{method} holds for l2 balls", "Leave the threat out")
 
 
 def require_one_ball(method: str, threat: Threat, columns: int) -> Constraints:

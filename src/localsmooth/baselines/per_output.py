@@ -9,17 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic
+from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_norm_ball
 from localsmooth.bounds import Bonferroni, FixedThresholdHolm
-from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius
-from localsmooth.certificates.gaussian_votes import gaussian_vote_eta
-from localsmooth.collective.kernel.threat import power_up
+from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius, gaussian_vote_eta
+from localsmooth.collective import power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays.item import SampledItem, target_masks
-from localsmooth.tasks.arrays.settings import ItemMethod, Settings
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
 
 __all__ = ["Cohen", "SegCertify", "robust_outputs"]
 
@@ -92,7 +90,8 @@ class Cohen(_PerOutput):
     name = "cohen"
 
     def adjust(self, settings: Settings) -> Settings:
-        """Use Gaussian votes."""
+        """Use Gaussian votes, and refuse other threats than the l2 ball."""
+        require_norm_ball(self.name, settings.threat)
         return replace(settings, certificates=(GaussianVotes(),))
 
     def assumptions(self, settings: Settings) -> tuple[str, ...]:
@@ -131,8 +130,9 @@ class SegCertify(_PerOutput):
         Raises
         ------
         InvalidInputError
-            If the settings ask for another rule for many outputs.
+            If the settings ask for another rule for many outputs, or another threat than the l2 ball.
         """
+        require_norm_ball(self.name, settings.threat)
         holm = FixedThresholdHolm(self.tau)
         if settings.simultaneous not in (Bonferroni(), holm):
             raise InvalidInputError(

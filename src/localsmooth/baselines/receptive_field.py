@@ -11,15 +11,13 @@ from localsmooth.baselines.isotropic import item_result, require_isotropic, requ
 from localsmooth.baselines.shared_budget import Attack, BudgetSets, most_attacked
 from localsmooth.baselines.sparse_smooth import frontier_in_ball, needed_by_size
 from localsmooth.certificates import ABSTAIN, certified_radius
-from localsmooth.collective.kernel.threat import Constraints
+from localsmooth.collective import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, SeenAtoms, atoms_of, window_fields
-from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
-from localsmooth.noise.binary import BinaryNoise
+from localsmooth.noise import Bernoulli, BinaryNoise, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.results import CertifiedCurve, ItemResult
-from localsmooth.tasks.arrays.item import SampledItem, target_masks
-from localsmooth.tasks.arrays.settings import ItemMethod, Settings
-from localsmooth.tasks.registry import default_certificate
+from localsmooth.tasks import default_certificate
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
 
 __all__ = ["ReceptiveFields"]
 

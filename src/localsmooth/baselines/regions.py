@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.certificates.likelihood_ratio import LikelihoodRatioLaw, no_flip_law, product_law
+from localsmooth.certificates import LikelihoodRatioLaw, no_flip_law, product_law
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["FlipFrontier", "flip_frontier", "region_law"]

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int
 from scipy import optimize
 
-from localsmooth.collective.kernel.threat import Constraints
+from localsmooth.collective import Constraints
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Attack", "BudgetSets", "most_attacked"]

@@ -12,14 +12,12 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_one_ball
 from localsmooth.baselines.regions import FlipFrontier, flip_frontier
 from localsmooth.certificates import ABSTAIN
-from localsmooth.collective.kernel.threat import Constraints
+from localsmooth.collective import Constraints
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
-from localsmooth.noise import Bernoulli, FlipCaps, Noise, SparseFlips
-from localsmooth.noise.binary import BinaryNoise
+from localsmooth.noise import Bernoulli, BinaryNoise, FlipCaps, Noise, SparseFlips
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays.item import SampledItem, target_masks
-from localsmooth.tasks.arrays.settings import ItemMethod, Settings
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
 
 __all__ = ["SparseSmooth", "frontier_in_ball", "needed_by_size", "tolerated_flips", "worst_spending"]
 

@@ -2,10 +2,18 @@
 
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
 from localsmooth.certificates.best_of import best_of
+from localsmooth.certificates.capping import cap_weights
+from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
 from localsmooth.certificates.exact_votes import ExactVotes
-from localsmooth.certificates.gaussian_votes import GaussianVotes
-from localsmooth.certificates.likelihood_ratio import largest_robust_count, smallest_robust_probability
+from localsmooth.certificates.gaussian_votes import GaussianVotes, gaussian_vote_eta
+from localsmooth.certificates.likelihood_ratio import (
+    LikelihoodRatioLaw,
+    largest_robust_count,
+    no_flip_law,
+    product_law,
+    smallest_robust_probability,
+)
 from localsmooth.certificates.one_basis import one_basis
 from localsmooth.certificates.radius import certified_radius
 from localsmooth.certificates.renyi_votes import RenyiVotes
@@ -20,9 +28,13 @@ __all__ = [
     "BaseCertificates",
     "Basis",
     "BernoulliScores",
+    "CertifiedOutputs",
     "ExactVotes",
     "GaussianScores",
     "GaussianVotes",
+    "LikelihoodRatioLaw",
+    "OutputScores",
+    "OutputVotes",
     "RenyiVotes",
     "ScoreCertificate",
     "SparseScores",
@@ -30,9 +42,14 @@ __all__ = [
     "UniformVotes",
     "VoteCertificate",
     "best_of",
+    "cap_weights",
     "certified_radius",
+    "certify_outputs",
+    "gaussian_vote_eta",
     "largest_robust_count",
+    "no_flip_law",
     "one_basis",
+    "product_law",
     "smallest_robust_probability",
 ]
 

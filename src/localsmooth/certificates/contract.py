@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.noise.base import Noise
+from localsmooth.noise import Noise
 
 __all__ = [
     "ScoreCertificate",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.noise.divergence import second_order_divergence
+from localsmooth.noise import second_order_divergence
 
 __all__ = ["FlipClasses", "flip_classes"]
 

@@ -12,13 +12,12 @@ from localsmooth.cli.commands import Log, Place
 from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller, telling
-from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration
-from localsmooth.config.load import with_execution
+from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
-from localsmooth.tasks.arrays.task import ArrayTask
-from localsmooth.tasks.smoothing import Smoothing
+from localsmooth.tasks import Smoothing
+from localsmooth.tasks.arrays import ArrayTask
 
 __all__ = ["certify", "run_configuration"]
 

@@ -15,16 +15,14 @@ from rich.table import Table
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller
 from localsmooth.collective import as_bounds
-from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
-from localsmooth.config.load import load_graph_certificate
+from localsmooth.config import GraphCertificateSection, GraphConfiguration, load_graph_certificate
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Part
 from localsmooth.pipeline import Run, certify
 from localsmooth.results import kind_curve
 from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import RunRecord, Smoothing
 from localsmooth.tasks.graphs import GraphSettings, GraphTask
-from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.smoothing import Smoothing
 
 __all__ = ["graph_settings", "print_graph_summary", "run_graph_configuration"]
 

@@ -11,16 +11,13 @@ import torch
 import typer
 from rich.progress import Progress
 
-from localsmooth.config import Configuration, ConfigurationError, load_configuration
-from localsmooth.config.schema import LocalitySection
+from localsmooth.config import Configuration, ConfigurationError, LocalitySection, load_configuration
 from localsmooth.disk import make_folder, write_atomically
-from localsmooth.execution.pace import Pace
+from localsmooth.execution import Pace
 from localsmooth.layout import Grid, Layout
 from localsmooth.locality import measure_joint, measure_locality, propose, write_levels
 from localsmooth.models import Model, check_model
-from localsmooth.report import save_figure
-from localsmooth.report.locality import levels_figure, locality_figure, render_locality
-from localsmooth.report.tables import Table, percent
+from localsmooth.report import Table, levels_figure, locality_figure, percent, render_locality, save_figure
 from localsmooth.terminal import terminal
 
 __all__ = ["locality"]

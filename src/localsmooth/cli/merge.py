@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from localsmooth.disk import expanded
-from localsmooth.pipeline.keeping import remembered_store
-from localsmooth.runs import join, open_store
-from localsmooth.runs.address import is_address
+from localsmooth.pipeline import remembered_store
+from localsmooth.runs import is_address, join, open_store
 from localsmooth.terminal import terminal
 
 __all__ = ["merge"]

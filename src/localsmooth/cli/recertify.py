@@ -12,16 +12,13 @@ from pydantic import TypeAdapter, ValidationError
 from localsmooth.cli.graph import graph_settings, print_graph_summary
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import BOUNDS, as_bounds
-from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.load import load_certificate
-from localsmooth.config.noises import AnyNoise
+from localsmooth.config import AnyNoise, CertificateSection, load_certificate
 from localsmooth.disk import require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify as certify_again
 from localsmooth.results import save
-from localsmooth.tasks.arrays.settings import Settings, equally_spaced
-from localsmooth.tasks.arrays.task import ArrayTask
-from localsmooth.tasks.record import RunRecord, load_record
+from localsmooth.tasks import RunRecord, load_record
+from localsmooth.tasks.arrays import ArrayTask, Settings, equally_spaced
 from localsmooth.terminal import terminal
 
 __all__ = ["parse_budgets", "recertify"]

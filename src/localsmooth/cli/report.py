@@ -8,8 +8,7 @@ import xarray as xr
 
 from localsmooth.disk import make_folder, require_writable
 from localsmooth.errors import InvalidInputError
-from localsmooth.report import curves_figure, item_figure, save_figure, write_report
-from localsmooth.report.summary import has_target
+from localsmooth.report import curves_figure, has_target, item_figure, save_figure, write_report
 from localsmooth.results import ACCURACY, RATIO, load
 from localsmooth.terminal import terminal
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
-from localsmooth.pipeline.keeping import open_tallies
+from localsmooth.pipeline import open_tallies
 from localsmooth.runs import DirectoryStore, StoreError, Survey, find_runs, open_store, survey
 from localsmooth.terminal import terminal
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from localsmooth.report.summary import (
+from localsmooth.report import (
     TAIL_NOTE,
     acr_text,
     average_radius,

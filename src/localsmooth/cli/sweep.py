@@ -18,7 +18,7 @@ from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.graph import run_graph_configuration
 from localsmooth.cli.telling import Teller
 from localsmooth.config import GraphConfiguration
-from localsmooth.report.sweep import SweepPage, points_table, verdict
+from localsmooth.report import SweepPage, points_table, verdict
 from localsmooth.sweep import (
     AnyConfiguration,
     Here,

@@ -2,9 +2,10 @@
 
 from .explain import smallest_budgets
 from .kernel.answer import Answer, Curve, Status
+from .kernel.arrays import UNIT
 from .kernel.problem import Problem
 from .kernel.proof import Proof
-from .kernel.threat import AtMostGroups, Ball, Caps, GroupBudgets, Integer, Rows, Threat
+from .kernel.threat import AtMostGroups, Ball, Caps, Constraints, GroupBudgets, Integer, Rows, Threat, power_up
 from .kernel.verify import CertificateError, verify
 from .problem_file import answer_record, problem_from, read_problems
 from .search.bound import Bound
@@ -19,6 +20,7 @@ from .solving import solve
 
 __all__ = [
     "BOUNDS",
+    "UNIT",
     "Answer",
     "AnyBound",
     "AnyBounds",
@@ -27,6 +29,7 @@ __all__ = [
     "Bound",
     "Caps",
     "CertificateError",
+    "Constraints",
     "Curve",
     "Envelope",
     "Exact",
@@ -45,6 +48,7 @@ __all__ = [
     "answer_record",
     "as_bound",
     "as_bounds",
+    "power_up",
     "problem_from",
     "read_problems",
     "smallest_budgets",

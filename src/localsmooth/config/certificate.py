@@ -23,8 +23,8 @@ from localsmooth.config.noises import NoiseSection
 from localsmooth.config.rules import AnyRule, BonferroniSection
 from localsmooth.config.section import Named, Section
 from localsmooth.noise import Noise
-from localsmooth.tasks.arrays.settings import ItemMethod, Settings, equally_spaced
-from localsmooth.tasks.registry import default_certificate
+from localsmooth.tasks import default_certificate
+from localsmooth.tasks.arrays import ItemMethod, Settings, equally_spaced
 
 __all__ = ["BaseName", "BudgetRange", "CertificateSection", "StrategySection"]
 

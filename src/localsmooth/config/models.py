@@ -15,8 +15,7 @@ from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import ExistingPath, Section
-from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
-from localsmooth.models.segmentation import segmentation_network
+from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel, segmentation_network
 from localsmooth.scenes import CLASS_NAMES, load_unet
 from localsmooth.seeds import torch_seeded
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.explain import ConfigurationError
-from localsmooth.models.exported import evaluated
+from localsmooth.models import evaluated
 from localsmooth.seeds import torch_seeded
 
 __all__ = ["build_module", "import_attribute"]

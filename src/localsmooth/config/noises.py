@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from localsmooth.config.section import AnyOf, Section
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.registry import Registry
-from localsmooth.tasks.arrays.threat import Flips, ItemThreat, Kind, NormBall
+from localsmooth.tasks.arrays import Flips, ItemThreat, Kind, NormBall
 
 __all__ = [
     "NOISE_SECTIONS",

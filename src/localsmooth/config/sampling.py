@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from localsmooth.config.section import Section
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.scores import ScoreCounting
-from localsmooth.tasks.stopping import StopWhenDecided
+from localsmooth.tasks import ScoreCounting, StopWhenDecided
 
 __all__ = ["SamplingSection"]
 

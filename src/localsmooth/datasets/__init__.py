@@ -1,6 +1,6 @@
 """Inputs and labels to certify, from arrays, picture files, known data sets and the embedded scenes."""
 
-from localsmooth.datasets.arrays import load_arrays
+from localsmooth.datasets.arrays import load_array, load_arrays
 from localsmooth.datasets.cityscapes import Cityscapes, CityscapesSplit
 from localsmooth.datasets.folder import SegmentationFolder
 from localsmooth.datasets.items import Item, ItemSet
@@ -15,6 +15,7 @@ __all__ = [
     "PascalVoc",
     "SegmentationFolder",
     "VocSplit",
+    "load_array",
     "load_arrays",
     "load_pictures",
 ]

@@ -4,8 +4,9 @@ from localsmooth.execution.executor import Executor, FailedChunkError, SerialExe
 from localsmooth.execution.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.execution.json_progress import JsonProgress
 from localsmooth.execution.named_executors import EXECUTORS, ExecutorName, named_executor
+from localsmooth.execution.pace import Pace
 from localsmooth.execution.part import OtherPartsMissingError, Part
-from localsmooth.execution.processes import ProcessExecutor
+from localsmooth.execution.processes import ProcessExecutor, end_now
 from localsmooth.execution.progress import (
     CertifyingProgress,
     NoProgress,
@@ -15,7 +16,7 @@ from localsmooth.execution.progress import (
     tell_certifying,
 )
 from localsmooth.execution.ray_cluster import RayExecutor
-from localsmooth.execution.sample import sample, sample_subject
+from localsmooth.execution.sample import require_stopping, sample, sample_subject
 from localsmooth.execution.threads import ThreadExecutor, default_executor
 from localsmooth.execution.usage import SamplingSummary
 
@@ -28,6 +29,7 @@ __all__ = [
     "JsonProgress",
     "NoProgress",
     "OtherPartsMissingError",
+    "Pace",
     "Part",
     "PoisonedChunk",
     "PoisonedChunksError",
@@ -41,8 +43,10 @@ __all__ = [
     "ThreadExecutor",
     "default_executor",
     "default_progress",
+    "end_now",
     "named_executor",
     "redraw",
+    "require_stopping",
     "sample",
     "sample_subject",
     "tell_certifying",

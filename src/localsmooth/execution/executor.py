@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.sampling.engine import ChunkWorker, Job
+from localsmooth.runs import ChunkRecord
+from localsmooth.sampling import ChunkWorker, Job
 
 __all__ = ["Executor", "FailedChunkError", "SerialExecutor", "Session", "Trouble", "attempt", "one_thread", "outcome"]
 

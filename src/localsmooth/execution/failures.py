@@ -11,11 +11,8 @@ import torch
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.execution.executor import FailedChunkError, Trouble
-from localsmooth.runs.plan import Chunk, Stage
-from localsmooth.runs.store import ChunkKey, Store, StoreError
-from localsmooth.runs.survey import poisoned_name
-from localsmooth.sampling.engine import Job
-from localsmooth.sampling.subject import Subject, groups_of
+from localsmooth.runs import Chunk, ChunkKey, Stage, Store, StoreError, poisoned_name
+from localsmooth.sampling import Job, Subject, groups_of
 
 __all__ = ["Failures", "PoisonedChunk", "PoisonedChunksError", "redraw"]
 

@@ -14,10 +14,8 @@ from statistics import median
 
 from localsmooth.errors import LocalsmoothError
 from localsmooth.execution.executor import FailedChunkError, Session, Trouble
-from localsmooth.runs.plan import Chunk
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.runs.store import ChunkKey
-from localsmooth.sampling.engine import Job
+from localsmooth.runs import Chunk, ChunkKey, ChunkRecord
+from localsmooth.sampling import Job
 
 __all__ = ["Crew", "Done", "Event", "FleetSession", "Lost", "Ready", "WorkerError"]
 

@@ -14,7 +14,7 @@ import torch
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution.executor import Executor, Session, one_thread
 from localsmooth.execution.fleet import Crew, FleetSession
-from localsmooth.sampling.engine import ChunkWorker
+from localsmooth.sampling import ChunkWorker
 
 __all__ = ["FleetExecutor", "pickled"]
 

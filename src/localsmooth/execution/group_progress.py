@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from localsmooth.runs.plan import Chunk, SamplingPlan
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.runs.store import MergedCounts
+from localsmooth.runs import Chunk, ChunkRecord, MergedCounts, SamplingPlan
 
 __all__ = ["GroupProgress"]
 

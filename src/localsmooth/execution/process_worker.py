@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from localsmooth.execution.executor import Trouble, outcome
-from localsmooth.sampling.engine import ChunkWorker, Job
+from localsmooth.sampling import ChunkWorker, Job
 
 __all__ = ["HELLO", "READY", "work"]
 

@@ -23,8 +23,8 @@ from localsmooth.execution.executor import Trouble
 from localsmooth.execution.fleet import Crew, Done, Event, Lost, Ready
 from localsmooth.execution.fleet_executor import FleetExecutor, pickled
 from localsmooth.execution.process_worker import HELLO, READY, work
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.sampling.engine import ChunkWorker, Job
+from localsmooth.runs import ChunkRecord
+from localsmooth.sampling import ChunkWorker, Job
 
 __all__ = ["ProcessExecutor", "end_now"]
 

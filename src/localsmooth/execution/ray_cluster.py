@@ -20,8 +20,8 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution.executor import Trouble, outcome
 from localsmooth.execution.fleet import Crew, Done, Event, Lost, Ready
 from localsmooth.execution.fleet_executor import FleetExecutor, pickled
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.sampling.engine import ChunkWorker, Job
+from localsmooth.runs import ChunkRecord
+from localsmooth.sampling import ChunkWorker, Job
 
 __all__ = ["RayExecutor"]
 

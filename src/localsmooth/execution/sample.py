@@ -19,18 +19,20 @@ from localsmooth.execution.usage import UsageMeter
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
-from localsmooth.runs.plan import SamplingPlan
-from localsmooth.runs.store import MemoryStore, Store
-from localsmooth.runs.survey import OUTPUT_GROUPS
-from localsmooth.sampling.arrays import ArraySubject, prepare_items
-from localsmooth.sampling.counter import require_votes_only
-from localsmooth.sampling.engine import ChunkWorker
-from localsmooth.sampling.options import SamplingOptions
-from localsmooth.sampling.preparation import compare_predictions
-from localsmooth.sampling.subject import Subject
-from localsmooth.sampling.tally import ItemTally, collect_tallies
+from localsmooth.runs import OUTPUT_GROUPS, MemoryStore, SamplingPlan, Store
+from localsmooth.sampling import (
+    ArraySubject,
+    ChunkWorker,
+    ItemTally,
+    SamplingOptions,
+    Subject,
+    collect_tallies,
+    compare_predictions,
+    prepare_items,
+    require_votes_only,
+)
 
-__all__ = ["sample", "sample_subject"]
+__all__ = ["require_stopping", "sample", "sample_subject"]
 
 
 def sample(
@@ -99,6 +101,24 @@ def sample(
     return sample_subject(subject, plan, store, options=options, executor=executor, progress=progress, part=part)
 
 
+def require_stopping(subject: Subject, plan: SamplingPlan) -> None:
+    """Refuse a plan that stops early where what is counted does not allow it.
+
+    Parameters
+    ----------
+    subject, plan
+        As in `sample_subject`.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what is counted, or that the rule is for other groups.
+    """
+    if plan.stop is not None:
+        require_votes_only(subject.counters)
+        plan.stop.require_fit([layout.outputs.count for layout in subject.layouts])
+
+
 def sample_subject(
     subject: Subject,
     plan: SamplingPlan,
@@ -129,9 +149,7 @@ def sample_subject(
     store = MemoryStore() if store is None else store
     executor = None if executor is None else named_executor(executor)
     layouts, counters = subject.layouts, subject.counters
-    if plan.stop is not None:
-        require_votes_only(counters)
-        plan.stop.require_fit([layout.outputs.count for layout in layouts])
+    require_stopping(subject, plan)
     store.begin(subject.describe(plan))
     if not store.has_array(OUTPUT_GROUPS):
         store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))

@@ -9,12 +9,8 @@ import numpy as np
 
 from localsmooth.execution.group_progress import GroupProgress
 from localsmooth.execution.part import Part
-from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.runs.store import Store, StoreError
-from localsmooth.sampling.engine import Job
-from localsmooth.sampling.subject import Subject, groups_of
-from localsmooth.sampling.tally import choose, require_choice, settled
+from localsmooth.runs import Chunk, ChunkRecord, SamplingPlan, Stage, Store, StoreError
+from localsmooth.sampling import Job, Subject, choose, groups_of, require_choice, settled
 
 __all__ = ["Schedule"]
 

@@ -12,9 +12,8 @@ import torch
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution.executor import Executor, SerialExecutor, Session, attempt, one_thread
-from localsmooth.runs.record import ChunkRecord
-from localsmooth.sampling.engine import ChunkWorker, Job
-from localsmooth.sampling.subject import Subject
+from localsmooth.runs import ChunkRecord
+from localsmooth.sampling import ChunkWorker, Job, Subject
 
 __all__ = ["ThreadExecutor", "default_executor"]
 

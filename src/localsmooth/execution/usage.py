@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from localsmooth.runs.record import ChunkRecord
+from localsmooth.runs import ChunkRecord
 
 __all__ = ["EnergyMeter", "SamplingSummary", "UsageMeter"]
 

@@ -4,6 +4,8 @@ from localsmooth.layout.fields import SeenAtoms, atoms_of, window_fields
 from localsmooth.layout.grid import Grid, GridLayout, LayoutRecipe, grid_layout
 from localsmooth.layout.layout import Layout, isotropic_layout
 from localsmooth.layout.levels import (
+    Interpolation,
+    Reach,
     chebyshev,
     distance_levels,
     euclidean,
@@ -20,9 +22,11 @@ from localsmooth.layout.view import View
 __all__ = [
     "Grid",
     "GridLayout",
+    "Interpolation",
     "Layout",
     "LayoutRecipe",
     "Partition",
+    "Reach",
     "SeenAtoms",
     "View",
     "atoms_of",

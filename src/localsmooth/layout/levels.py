@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Int, Real
+from jaxtyping import Float, Real
 
 from localsmooth.errors import InvalidInputError
 
@@ -36,16 +36,16 @@ Interpolation = Callable[[float, float, np.ndarray], np.ndarray]
 """Maps (smallest level, largest level, fraction in [0, 1]) to levels."""
 
 
-def _differences(positions: Int[np.ndarray, "cells axes"]) -> Real[np.ndarray, "cells cells axes"]:
+def _differences(positions: Real[np.ndarray, "cells axes"]) -> Real[np.ndarray, "cells cells axes"]:
     return np.abs(positions[:, None, :] - positions[None, :, :])
 
 
-def chebyshev(positions: Int[np.ndarray, "cells axes"]) -> Real[np.ndarray, "cells cells"]:
+def chebyshev(positions: Real[np.ndarray, "cells axes"]) -> Real[np.ndarray, "cells cells"]:
     """Largest difference over the axes, the distance used in the paper."""
     return _differences(positions).max(axis=-1)
 
 
-def euclidean(positions: Int[np.ndarray, "cells axes"]) -> Real[np.ndarray, "cells cells"]:
+def euclidean(positions: Real[np.ndarray, "cells axes"]) -> Real[np.ndarray, "cells cells"]:
     """Straight-line distance between cell positions."""
     return np.sqrt((_differences(positions).astype(np.float64) ** 2).sum(axis=-1))
 
@@ -72,7 +72,7 @@ def linear_in_variance(minimum: float, maximum: float, fraction: Float[np.ndarra
 
 
 def distance_levels(
-    positions: Int[np.ndarray, "cells axes"],
+    positions: Real[np.ndarray, "cells axes"],
     minimum: float,
     maximum: float,
     *,
@@ -85,7 +85,7 @@ def distance_levels(
     Parameters
     ----------
     positions
-        Integer coordinates of each cell.
+        Coordinates of each cell, in a grid or in space.
     minimum, maximum
         Level in a cell itself and at the reach, in the noise's own unit.
     metric

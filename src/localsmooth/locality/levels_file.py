@@ -10,8 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from jaxtyping import Float
 
-from localsmooth.datasets import ItemSet
-from localsmooth.datasets.arrays import load_array
+from localsmooth.datasets import ItemSet, load_array
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import derived, item_digest, origins_of

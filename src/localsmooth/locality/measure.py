@@ -13,8 +13,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, isotropic_layout, item_digest
 from localsmooth.models import Model
 from localsmooth.noise import Noise, Randomness
-from localsmooth.sampling.predictions import Predictions
-from localsmooth.sampling.region import Region
+from localsmooth.sampling import Predictions, Region
 
 __all__ = ["Measurement", "measure_joint", "measure_locality"]
 

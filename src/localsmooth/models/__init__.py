@@ -4,7 +4,12 @@ from localsmooth.models.adapter import Adapter, Upsample
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
 from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model
+from localsmooth.models.exported import evaluated
+from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.onnx_model import OnnxModel
+from localsmooth.models.outputs import output_tensor
+from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.models.segmentation import segmentation_network
 from localsmooth.models.torch_model import TorchModel
 
 __all__ = [
@@ -20,4 +25,12 @@ __all__ = [
     "check_form",
     "check_item",
     "check_model",
+    "describe",
+    "describe_module",
+    "evaluated",
+    "has_hooks",
+    "output_tensor",
+    "replica_of",
+    "segmentation_network",
+    "tensor_digest",
 ]

@@ -4,6 +4,7 @@ from localsmooth.noise.base import Noise, PreparedNoise
 from localsmooth.noise.bernoulli import Bernoulli
 from localsmooth.noise.binary import BinaryNoise, BitLaws
 from localsmooth.noise.caps import FlipCaps, flip_caps
+from localsmooth.noise.divergence import second_order_divergence
 from localsmooth.noise.gaussian import Gaussian
 from localsmooth.noise.precision import drawable_probabilities
 from localsmooth.noise.randomness import Randomness
@@ -30,4 +31,5 @@ __all__ = [
     "Uniform",
     "drawable_probabilities",
     "flip_caps",
+    "second_order_divergence",
 ]

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
-from typing import Any
+from typing import Any, overload
 
 import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import default_progress, sample_subject
+from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
+from localsmooth.models import Model
+from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.base import Settings, Task
-from localsmooth.tasks.description import sampled_at
-from localsmooth.tasks.record import RunRecord, save_record
-from localsmooth.tasks.smoothing import Smoothing
+from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, sampled_at, save_record
 
 __all__ = ["certify"]
 
 
+@overload
+def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: Run | None = None) -> xr.Dataset: ...
+
+
+@overload
+def certify(task: Model, smoothing: Any = None, prove: Any = None, **before: Any) -> xr.Dataset: ...
+
+
 def certify(
-    task: Task[Any, Settings],
-    smoothing: Smoothing,
-    prove: Settings,
-    *,
-    run: Run | None = None,
+    task: Any, smoothing: Any = None, prove: Any = None, *, run: Run | None = None, **before: Any
 ) -> xr.Dataset:
     """Certify how many predictions of a model one perturbed input can change, for every item and budget.
 
@@ -41,6 +44,9 @@ def certify(
         What is proven: `Settings`, or those of the kind of input.
     run
         Where the run is kept, and how it is executed; by default in memory, as fast as this machine allows.
+    before
+        The flat arguments of earlier versions are still understood, with a warning:
+        ``certify(model, images, labels, layout=…, plan=…, alpha=…, budgets=…)``.
 
     Returns
     -------
@@ -59,10 +65,21 @@ def certify(
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
     """
+    if not isinstance(task, Task) and (before or smoothing is None or not isinstance(smoothing, Smoothing)):
+        discouraged("certify(ArrayTask(model, images, labels), Smoothing(…), Settings(…), run=Run(…))")
+        items, labels = before.pop("images", smoothing), before.pop("labels", prove)
+        task, smoothing, prove, run = bundled(task, items, labels, before)
+    elif before:
+        name = next(iter(before))
+        raise InvalidInputError(name, "certify takes no such argument", "Put it into Smoothing, Settings or Run")
     for field, value, kind in (("task", task, Task), ("smoothing", smoothing, Smoothing), ("run", run, Run)):
         if not isinstance(value, kind) and not (field == "run" and value is None):
-            raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {kind.__name__}")
+            raise InvalidInputError(
+                field, f"got a {type(value).__name__}", f"Pass a {kind.__name__}{_TASKS if kind is Task else ''}"
+            )
+    task.require_settings(prove)
     run = Run() if run is None else run
+    executor = None if run.executor is None else named_executor(run.executor)
     out = None if run.out is None else expanded(run.out)
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
@@ -70,6 +87,8 @@ def certify(
     plan, facts = assignment.plan, assignment.facts
     if run.part is not None and assignment.draw is not None:
         raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
+    if assignment.draw is None:
+        require_stopping(assignment.subject, plan)
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
         told = default_progress() if run.progress is None else run.progress
@@ -82,7 +101,7 @@ def certify(
                     plan,
                     tallied,
                     options=options,
-                    executor=run.executor,
+                    executor=executor,
                     progress=told,
                     part=run.part,
                 )

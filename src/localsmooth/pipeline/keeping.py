@@ -24,10 +24,10 @@ from localsmooth.runs import (
     RunConfiguration,
     Store,
     StoreError,
+    is_address,
     open_store,
 )
-from localsmooth.runs.address import is_address
-from localsmooth.tasks.record import FINISHED
+from localsmooth.tasks import FINISHED
 
 __all__ = [
     "RunStores",

@@ -9,15 +9,14 @@ from typing import Any
 import xarray as xr
 
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
-from localsmooth.tasks.folders import task_of
-from localsmooth.tasks.record import load_record, require_normalised_scores, require_same_run
+from localsmooth.tasks import load_record, require_normalised_scores, require_same_run, task_of
 
 __all__ = ["recertify", "settings_of"]
 
 
-def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | None = None) -> xr.Dataset:
+def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | None = None, **changes: Any) -> xr.Dataset:
     """Prove something else from the tallies of a finished run.
 
     The tallies hold whatever is proven from them, but α is spent once: choose among several settings before looking
@@ -28,11 +27,12 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     run
         The run directory.
     prove
-        What is proven, as for `certify`; by default `settings_of(run)`, from which other settings can be made:
-        ``replace(settings_of(run), alpha=0.05)``. Certificates from scores need a run that counted scores, and centre
-        smoothing one that was made for it, whose votes serve every other method too.
+        What is proven, as for `certify`; by default `settings_of(run)`. Certificates from scores need a run that
+        counted scores, and centre smoothing one that was made for it, whose votes serve every other method too.
     name
         What the result calls the method; by default the run's name, with a baseline that is new in brackets.
+    changes
+        Fields of the settings that are to be others: ``recertify(run, alpha=0.05)``.
 
     Raises
     ------
@@ -44,14 +44,10 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     folder = expanded(run)
     record = load_record(folder)
     task = task_of(record.task)
-    wanted = task.settings(record)
-    settings = wanted if prove is None else prove
-    if not isinstance(settings, type(wanted)):
-        raise InvalidInputError(
-            "prove",
-            f"{folder} is a run on {record.task}, and got a {type(settings).__name__}",
-            f"Pass {type(wanted).__module__}.{type(wanted).__name__}",
-        )
+    settings = task.settings(record) if prove is None else prove
+    task.require_settings(settings, str(folder))
+    if changes:
+        settings = changed(settings, changes)
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
     if settings.needs_scores:

@@ -9,7 +9,7 @@ from typing import Any
 
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks import ScoreCounting
 
 __all__ = ["Run"]
 

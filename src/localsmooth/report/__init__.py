@@ -2,5 +2,48 @@
 
 from localsmooth.report.figures import curves_figure, item_figure, save_figure
 from localsmooth.report.html import render_report, write_report
+from localsmooth.report.locality import levels_figure, locality_figure, render_locality
+from localsmooth.report.panel import Panel
+from localsmooth.report.plane import Picturing, Plane, choose_plane
+from localsmooth.report.summary import (
+    TAIL_NOTE,
+    acr_text,
+    average_radius,
+    curve,
+    has_target,
+    prediction_numbers,
+    table_budgets,
+    value_at,
+)
+from localsmooth.report.sweep import Sides, SweepPage, points_table, render_sweep, verdict
+from localsmooth.report.tables import Table, percent
 
-__all__ = ["curves_figure", "item_figure", "render_report", "save_figure", "write_report"]
+__all__ = [
+    "TAIL_NOTE",
+    "Panel",
+    "Picturing",
+    "Plane",
+    "Sides",
+    "SweepPage",
+    "Table",
+    "acr_text",
+    "average_radius",
+    "choose_plane",
+    "curve",
+    "curves_figure",
+    "has_target",
+    "item_figure",
+    "levels_figure",
+    "locality_figure",
+    "percent",
+    "points_table",
+    "prediction_numbers",
+    "render_locality",
+    "render_report",
+    "render_sweep",
+    "save_figure",
+    "table_budgets",
+    "value_at",
+    "verdict",
+    "write_report",
+]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from localsmooth.report.pictures import class_picture, input_picture, png, radiu
 from localsmooth.report.plane import Picturing
 from localsmooth.report.regions import fall_codes, group_rectangles
 from localsmooth.report.tables import percent
+from localsmooth.report.words import MethodWords, Word, class_words, radius_words
 from localsmooth.results import ItemView, item_view, run_info
 
 __all__ = ["Card", "MethodCard", "Picture", "cards", "largest_radius"]
@@ -33,7 +34,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class MethodCard:
-    """One method's pictures of one item; None where the arrays have too many axes to be shown."""
+    """One method's pictures of one item; None where the arrays have too many axes to be shown, or words are."""
 
     key: str
     method: str
@@ -42,6 +43,7 @@ class MethodCard:
     radius: Picture | None
     attack: bool
     outputs: bool
+    words: MethodWords | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Card:
     label: Picture | None
     methods: list[MethodCard]
     data: dict[str, Any] = field(repr=False)
+    words: list[Word] = field(default_factory=list[Word])
 
 
 def largest_radius(results: Mapping[str, xr.Dataset]) -> float:
@@ -85,21 +88,27 @@ def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: flo
         key = f"m{number}i{place}"
         outputs, space = panel.outputs(view), panel.inputs(view)
         data[key] = _slider_data(view, dataset, index, outputs, space)
-        methods.append(_method_card(key, method, view, dataset, outputs, largest, space is not None))
+        made = _method_card(key, method, view, dataset, outputs, largest, space is not None)
+        names = panel.names(view)
+        methods.append(made if names is None else _in_words(made, names, view, dataset, largest))
     assert first is not None, "the name comes from the first data set"
     view, dataset = first
     run = run_info(dataset)
     outputs, space = panel.outputs(view), panel.inputs(view)
-    image = label = None
-    if view.image is not None and space is not None:
+    image, label, names = None, None, panel.names(view)
+    words: list[Word] = []
+    if names is not None:
+        if view.label is not None:
+            words = class_words(names, view.label, view.ignored, run.class_names)
+    elif view.image is not None and space is not None:
         image = _picture(input_picture(view.image, space, run.input_bounds))
-    if view.label is not None and outputs is not None:
+    if view.label is not None and outputs is not None and names is None:
         label = _picture(class_picture(view.label, view.ignored, outputs, len(run.class_names)))
     notes = {plane.note for plane in (outputs, space) if plane is not None and plane.note}
     if outputs is None:
         notes.add(f"outputs with {view.prediction.ndim} axes have no map")
     strip = panel.strip and view.prediction.ndim == 1
-    return Card(name, panel.size(view), "; ".join(sorted(notes)), strip, image, label, methods, data)
+    return Card(name, panel.size(view), "; ".join(sorted(notes)), strip, image, label, methods, data, words)
 
 
 def _method_card(
@@ -114,6 +123,16 @@ def _method_card(
     prediction = class_picture(view.prediction, nowhere, outputs, classes)
     radius = radius_picture(view.radius, abstains, view.ignored, outputs, largest)
     return MethodCard(key, method, share, _picture(prediction), _picture(radius), attack, True)
+
+
+def _in_words(
+    card: MethodCard, names: Sequence[str], view: ItemView, dataset: xr.Dataset, largest: float
+) -> MethodCard:
+    """The card with cells of text in place of pictures of the outputs."""
+    nowhere = np.zeros_like(view.ignored)
+    prediction = class_words(names, view.prediction, nowhere, run_info(dataset).class_names)
+    radius = radius_words(names, view.radius, view.prediction == ABSTAIN, view.ignored, largest)
+    return replace(card, prediction=None, radius=None, words=MethodWords(prediction, radius))
 
 
 def _slider_data(

@@ -133,12 +133,13 @@ def item_figure(
     panels.append(("prediction", class_picture(view.prediction, nowhere, outputs, classes)))
     panels.append(("certified radius", radius_picture(view.radius, abstains, view.ignored, outputs, largest)))
     figure = _figure(size)
-    aspect = "equal" if view.prediction.ndim > 1 else "auto"
+    aspect = "auto" if panel.strip and view.prediction.ndim == 1 else "equal"
     places = figure.subplots(1, len(panels) + 1)
     for axes, (title, picture) in zip(places, panels, strict=False):
         axes.imshow(picture, interpolation="nearest", aspect=aspect)
         _frame(axes, title)
-    spent = np.nan_to_num(one["attack"].values)[space(view.input_group)]
+    groups = space(view.input_group, -1)
+    spent = np.where(groups >= 0, np.nan_to_num(one["attack"].values)[groups], np.nan)
     plan = places[-1].imshow(space.magnify(spent), cmap="Reds", vmin=0, interpolation="nearest", aspect=aspect)
     share = f"{int(one['certified'])}/{int(dataset['total'].isel(item=item).sel(target=target))}"
     _frame(places[-1], f"plan at ε = {budgets[place]:.3g}\n{share} certified")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 
 from localsmooth.report.plane import Picturing, choose_plane
 from localsmooth.results import ItemView
@@ -29,6 +30,11 @@ class Panel:
         """How the positions of an item's input are arranged; None where they have no picture."""
         return choose_plane(view.input_group.shape)
 
+    def names(self, view: ItemView) -> Sequence[str] | None:
+        """What each output is called, to be shown as text in place of a picture; None where it has no name."""
+        del view
+        return None
+
     def size(self, view: ItemView) -> str:
         """How large an item is, in words."""
         return f"{' × '.join(str(side) for side in view.prediction.shape)} outputs"
@@ -43,7 +49,7 @@ def panel_of(task: str) -> Panel:
         Name of the kind, as a result says it.
     """
     # Which folders there are says the registry; it is light, and a result may name a kind that is not installed.
-    from localsmooth.tasks.folders import TASKS
+    from localsmooth.tasks import TASKS
 
     if task not in TASKS:
         return Panel()

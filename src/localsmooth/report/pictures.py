@@ -33,6 +33,7 @@ def input_picture(
     gray: bool = False,
 ) -> UInt8[np.ndarray, "rows columns 3"]:
     """The input: three channels as colours, any other number as the gray of their mean, or all as a pale gray."""
+    image, bounds = plane.shown(image, bounds)
     flat = plane(image, 1.0 if bounds is None else bounds[1]).astype(np.float64)
     if flat.shape[0] != 3 or gray:
         flat = np.broadcast_to(flat.mean(axis=0), (3, *flat.shape[1:]))

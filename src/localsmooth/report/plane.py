@@ -43,6 +43,20 @@ class Picturing(ABC):
             What elements get that show no position.
         """
 
+    def shown(
+        self, image: np.ndarray, bounds: tuple[float, float] | None
+    ) -> tuple[np.ndarray, tuple[float, float] | None]:
+        """What is drawn of an input: channels over its positions, and their bounds; the input itself by default.
+
+        Parameters
+        ----------
+        image
+            The input, channels first.
+        bounds
+            Its declared bounds, if any.
+        """
+        return image, bounds
+
     def magnify(self, picture: np.ndarray) -> np.ndarray:
         """Repeat each element of a picture (rows × columns, possibly with colours last) to its size in pixels."""
         return picture.repeat(self.scale[0], axis=0).repeat(self.scale[1], axis=1)

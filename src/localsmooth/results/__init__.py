@@ -7,6 +7,7 @@ from localsmooth.results.files import save as save_result
 from localsmooth.results.item import CertifiedCurve, ItemResult, consistent
 from localsmooth.results.joint import ADDITION, DELETION, JointResult, attach_joint, has_joint, kind_curve
 from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
+from localsmooth.results.output_names import attach_names
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
 from localsmooth.results.validate import validate
@@ -29,6 +30,7 @@ __all__ = [
     "Saving",
     "SmoothedClassifier",
     "attach_joint",
+    "attach_names",
     "axis_names",
     "build_dataset",
     "consistent",

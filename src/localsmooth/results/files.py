@@ -18,6 +18,7 @@ from xarray.backends import H5NetCDFStore
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
+from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import ATTRIBUTES
 from localsmooth.results.validate import validate
 
@@ -123,6 +124,8 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
             if name in dataset.coords:
                 names = np.array([str(value) for value in dataset[name].values.tolist()], dtype=np.str_)
                 dataset = dataset.assign_coords({name: (name, names)})
+        if NAMES in dataset:
+            dataset[NAMES] = dataset[NAMES].astype(np.str_)
         for array in dataset.variables.values():
             if array.attrs.get("_FillValue", 0.0) != array.attrs.get("_FillValue", 0.0):
                 del array.attrs["_FillValue"]  # NaN for NaN: what xarray's own writer adds

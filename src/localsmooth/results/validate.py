@@ -24,6 +24,7 @@ from localsmooth.results.names import (
     RATIO,
     axis_names,
 )
+from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import RunInfo, run_info
 
 __all__ = ["validate"]
@@ -70,7 +71,7 @@ def _check_structure(dataset: xr.Dataset) -> None:
     names = set(map(str, dataset.data_vars))
     for name in variables:
         _demand(name in names, name, "is missing")
-    unknown = sorted(names - set(variables) - {"image", "relies_on"})
+    unknown = sorted(names - set(variables) - {"image", "relies_on", NAMES})
     _demand(not unknown, "variables", f"{unknown} are not part of a result")
     _demand(
         set(map(str, dataset.coords))
@@ -103,6 +104,8 @@ def _check_structure(dataset: xr.Dataset) -> None:
         dims["image"], kinds["image"] = ("item", "channel", *space), "f"
     if "relies_on" in names:
         dims["relies_on"], kinds["relies_on"] = outputs, "i"
+    if NAMES in names:
+        dims[NAMES], kinds[NAMES] = outputs, "U"
     for name, expected in dims.items():
         array = dataset[name]
         _demand(array.dims == expected, name, f"has the dimensions {array.dims} instead of {expected}")

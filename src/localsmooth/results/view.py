@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from localsmooth.results.names import NO_GROUP, NO_LABEL
+from localsmooth.results.output_names import NAMES
 
 __all__ = ["ItemView", "item_view"]
 
@@ -18,6 +19,7 @@ class ItemView:
     """Arrays of one item at its own size; the fields are those of `ItemResult`.
 
     An unlabelled item has no label; `ignored` is always given; results from before it was recorded have no `relies_on`.
+    `names` are those of single outputs, such as words, where they have any.
     """
 
     name: str
@@ -33,6 +35,7 @@ class ItemView:
     input_group: Int[np.ndarray, "*space"]
     image: Float[np.ndarray, "channels *space"] | None
     relies_on: Int[np.ndarray, "*out"] | None
+    names: Shaped[np.ndarray, "*out"] | None = None
 
     @property
     def counted(self) -> Bool[np.ndarray, "*out"]:
@@ -64,6 +67,7 @@ def item_view(dataset: xr.Dataset, index: int) -> ItemView:
         input_group=array("input_partition", inputs),
         image=array("image", (slice(None), *inputs)) if "image" in item else None,
         relies_on=array("relies_on", outputs) if "relies_on" in item else None,
+        names=array(NAMES, outputs) if NAMES in item else None,
     )
 
 

@@ -1,17 +1,21 @@
 """What is on disk: plans, chunks, stores, and how runs are joined and surveyed."""
 
-from localsmooth.runs.configuration import RunConfiguration
+from localsmooth.runs.address import is_address
+from localsmooth.runs.configuration import RunConfiguration, chosen_digest, digest
 from localsmooth.runs.directory import DirectoryStore, open_store
 from localsmooth.runs.file_store import FileStore
-from localsmooth.runs.joining import Joined, join
+from localsmooth.runs.joining import PREDICTIONS, Joined, join, require_like_predictions
 from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
 from localsmooth.runs.record import ChunkRecord, CorruptRecordError
 from localsmooth.runs.stopping import StoppingRule
-from localsmooth.runs.store import MemoryStore, MergedCounts, OtherRunError, Store, StoreError
-from localsmooth.runs.survey import Survey, find_runs, survey
+from localsmooth.runs.store import ChunkKey, MemoryStore, MergedCounts, OtherRunError, Store, StoreError
+from localsmooth.runs.survey import OUTPUT_GROUPS, Survey, find_runs, poisoned_name, survey
 
 __all__ = [
+    "OUTPUT_GROUPS",
+    "PREDICTIONS",
     "Chunk",
+    "ChunkKey",
     "ChunkRecord",
     "CorruptRecordError",
     "DirectoryStore",
@@ -27,8 +31,13 @@ __all__ = [
     "Store",
     "StoreError",
     "Survey",
+    "chosen_digest",
+    "digest",
     "find_runs",
+    "is_address",
     "join",
     "open_store",
+    "poisoned_name",
+    "require_like_predictions",
     "survey",
 ]

@@ -16,9 +16,7 @@ from localsmooth.layout import Layout, item_digest
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_batch, check_item, check_model
 from localsmooth.noise import Noise, PreparedNoise, Randomness
-from localsmooth.runs.configuration import RunConfiguration, digest
-from localsmooth.runs.plan import SamplingPlan
-from localsmooth.runs.store import Store
+from localsmooth.runs import RunConfiguration, SamplingPlan, Store, digest
 from localsmooth.sampling.calibration import Calibration, calibrate, keep_calibration, recall_calibration
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions

@@ -13,7 +13,7 @@ import torch
 
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model
-from localsmooth.runs.store import Store, StoreError
+from localsmooth.runs import Store, StoreError
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 
 __all__ = ["AdjustableModel", "Calibration", "calibrate", "keep_calibration", "recall_calibration"]

@@ -13,9 +13,7 @@ import torch
 
 from localsmooth.errors import LocalsmoothError
 from localsmooth.memory import is_out_of_memory, peak_device_memory, peak_memory
-from localsmooth.runs.configuration import chosen_digest
-from localsmooth.runs.plan import Chunk, Stage
-from localsmooth.runs.record import ChunkRecord
+from localsmooth.runs import Chunk, ChunkRecord, Stage, chosen_digest
 from localsmooth.sampling.counter import CountingScope
 from localsmooth.sampling.options import BatchSize
 from localsmooth.sampling.subject import PreparedGroup, Subject

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Integer
 
-from localsmooth.runs.joining import PREDICTIONS, require_like_predictions
-from localsmooth.runs.store import Store
+from localsmooth.runs import PREDICTIONS, Store, require_like_predictions
 from localsmooth.sampling.subject import Subject, groups_of
 
 __all__ = ["compare_predictions"]

@@ -13,9 +13,7 @@ import torch
 from jaxtyping import Integer
 
 from localsmooth.layout import Layout
-from localsmooth.runs.configuration import RunConfiguration
-from localsmooth.runs.plan import SamplingPlan
-from localsmooth.runs.store import Store
+from localsmooth.runs import RunConfiguration, SamplingPlan, Store
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.predictions import Predictions

@@ -11,9 +11,7 @@ from jaxtyping import Int, Shaped
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
-from localsmooth.runs.configuration import chosen_digest
-from localsmooth.runs.plan import SamplingPlan, Stage
-from localsmooth.runs.store import MergedCounts, Store, StoreError
+from localsmooth.runs import MergedCounts, SamplingPlan, Stage, Store, StoreError, chosen_digest
 from localsmooth.sampling.counter import Counters
 
 __all__ = ["ItemTally", "choose", "collect_tallies", "settled"]

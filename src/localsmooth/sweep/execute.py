@@ -20,7 +20,7 @@ import xarray as xr
 
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution.processes import end_now
+from localsmooth.execution import end_now
 from localsmooth.results import save
 from localsmooth.sweep.expand import Sweep
 from localsmooth.sweep.outcome import SweepFolder

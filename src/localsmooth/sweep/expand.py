@@ -12,16 +12,17 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 
 from localsmooth.config import (
+    ArraysSection,
     Configuration,
     ConfigurationError,
     GraphConfiguration,
+    ImageFilesSection,
+    explain,
+    import_plugins,
     parse_configuration,
     parse_graph_configuration,
+    read_toml,
 )
-from localsmooth.config.data import ArraysSection, ImageFilesSection
-from localsmooth.config.explain import explain
-from localsmooth.config.load import read_toml
-from localsmooth.config.plugins import import_plugins
 from localsmooth.disk import expanded
 from localsmooth.sweep.keys import point_keys
 from localsmooth.sweep.point import AnyConfiguration, SweepPoint

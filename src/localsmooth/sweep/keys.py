@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 
 from localsmooth.certificates import SCORE_CERTIFICATES
-from localsmooth.config import Configuration
-from localsmooth.config.baselines import CentreSmoothingSection
+from localsmooth.config import CentreSmoothingSection, Configuration
 from localsmooth.sweep.point import AnyConfiguration
 
 __all__ = ["point_keys"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from localsmooth.config import Configuration, GraphConfiguration
-from localsmooth.config.baselines import CentreSmoothingSection
+from localsmooth.config import CentreSmoothingSection, Configuration, GraphConfiguration
 
 __all__ = ["AnyConfiguration", "SweepPoint"]
 

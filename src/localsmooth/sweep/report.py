@@ -11,8 +11,7 @@ from pathlib import Path
 from localsmooth.config import GraphConfiguration
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.metrics import OperatingPoint
-from localsmooth.report import save_figure
-from localsmooth.report.sweep import Sides, SweepPage, render_sweep
+from localsmooth.report import Sides, SweepPage, render_sweep, save_figure
 from localsmooth.sweep.expand import Sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, read_outcomes
 from localsmooth.sweep.point import SweepPoint

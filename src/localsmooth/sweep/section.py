@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from localsmooth.config.section import Section
+from localsmooth.config import Section
 
 __all__ = ["ComparisonSection", "MethodSection", "SweepSection"]
 

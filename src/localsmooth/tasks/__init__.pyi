@@ -1,21 +1,36 @@
 """What users and the pipeline need of the room; each is imported on first use."""
 
-from . import arrays, graphs
-from .base import Assignment, Task
+from . import arrays, graphs, points, tokens
+from .base import Asked, Assignment, Task
+from .description import sampled_at
 from .folders import TASKS, task_of
-from .record import Facts, RunRecord
+from .record import FINISHED, Facts, RunRecord, load_record, require_normalised_scores, require_same_run, save_record
+from .registry import default_certificate, noise_from_configuration
+from .scores import ScoreCounting
 from .smoothing import Smoothing
 from .stopping import StopWhenDecided
 
 __all__ = [
+    "FINISHED",
     "TASKS",
+    "Asked",
     "Assignment",
     "Facts",
     "RunRecord",
+    "ScoreCounting",
     "Smoothing",
     "StopWhenDecided",
     "Task",
     "arrays",
+    "default_certificate",
     "graphs",
+    "load_record",
+    "noise_from_configuration",
+    "points",
+    "require_normalised_scores",
+    "require_same_run",
+    "sampled_at",
+    "save_record",
     "task_of",
+    "tokens",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import xarray as xr
 
+from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.runs import RunConfiguration, SamplingPlan, Store
 from localsmooth.sampling import ItemTally, SamplingOptions, Subject
@@ -16,7 +17,7 @@ from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 
-__all__ = ["Assignment", "Proof", "Sampled", "Settings", "Task"]
+__all__ = ["Asked", "Assignment", "Proof", "Sampled", "Task"]
 
 
 @runtime_checkable
@@ -34,7 +35,7 @@ class Proof(Protocol):
         ...
 
 
-Settings = TypeVar("Settings", bound=Proof)
+Asked = TypeVar("Asked", bound=Proof)
 """What is proven: α, budgets and the strategies between tallies and counts, of one kind of input."""
 Sampled = TypeVar("Sampled")
 """Everything that certifying needs once samples are drawn, of one kind of input."""
@@ -65,7 +66,7 @@ class Assignment(Generic[Sampled]):
     draw: Callable[[Store, SamplingProgress], Sampled] | None = None
 
 
-class Task(ABC, Generic[Sampled, Settings]):
+class Task(ABC, Generic[Sampled, Asked]):
     """A model and the inputs of one kind that it is certified on.
 
     A new kind of input is a subclass in a folder of its own, and a line in `localsmooth.tasks.registry`.
@@ -74,13 +75,37 @@ class Task(ABC, Generic[Sampled, Settings]):
     ----------
     name
         Name of the kind, in the registry, in records and in results.
+    proves
+        Class of its settings.
     """
 
     name: ClassVar[str]
+    proves: ClassVar[type[Any]]
+
+    @classmethod
+    def require_settings(cls, settings: object, what: str = "the task") -> None:
+        """Refuse settings of another kind of input.
+
+        Parameters
+        ----------
+        settings
+            What is to be proven.
+        what
+            How to call what is certified.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming the class that is wanted.
+        """
+        if not isinstance(settings, cls.proves):
+            wanted = f"{cls.proves.__module__}.{cls.proves.__name__}"
+            problem = f"{what} is about {cls.name}, and got a {type(settings).__name__}"
+            raise InvalidInputError("prove", problem, f"Pass {wanted}")
 
     @abstractmethod
     def assign(
-        self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
+        self, smoothing: Smoothing, settings: Asked, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[Sampled]:
         """Check everything that can be checked before anything is drawn.
 
@@ -126,7 +151,7 @@ class Task(ABC, Generic[Sampled, Settings]):
 
     @classmethod
     @abstractmethod
-    def settings(cls, record: RunRecord) -> Settings:
+    def settings(cls, record: RunRecord) -> Asked:
         """What a finished run was certified with, as far as the record says; defaults elsewhere."""
 
     @classmethod
@@ -134,7 +159,7 @@ class Task(ABC, Generic[Sampled, Settings]):
     def result(
         cls,
         sampled: Sampled,
-        settings: Settings,
+        settings: Asked,
         record: RunRecord,
         configuration: RunConfiguration | None = None,
         progress: SamplingProgress | None = None,
@@ -156,7 +181,7 @@ class Task(ABC, Generic[Sampled, Settings]):
         """
 
     @classmethod
-    def shown_name(cls, record: RunRecord, settings: Settings) -> str:
+    def shown_name(cls, record: RunRecord, settings: Asked) -> str:
         """What a result calls a run that is certified again."""
         del settings
         return record.method

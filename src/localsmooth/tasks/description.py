@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from localsmooth.certificates import ScoreCertificate
-from localsmooth.certificates.combined import OutputVotes
+from localsmooth.certificates import OutputVotes, ScoreCertificate
 from localsmooth.layout import Layout
 from localsmooth.results import Saving, SmoothedClassifier
 from localsmooth.runs import RunConfiguration

@@ -15,6 +15,8 @@ __all__ = ["TASKS", "task_of"]
 TASKS: dict[str, str] = {
     "arrays": "localsmooth.tasks.arrays",
     "graphs": "localsmooth.tasks.graphs",
+    "points": "localsmooth.tasks.points",
+    "tokens": "localsmooth.tasks.tokens",
 }
 """Folder of each kind of input. Its module `task` names the class as `TASK`, and `panel`, if there is one, an object
 that draws its items as `PANEL`; both are imported when they are needed."""

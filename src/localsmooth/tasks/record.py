@@ -16,7 +16,7 @@ from localsmooth.disk import write_atomically
 from localsmooth.errors import LocalsmoothError
 from localsmooth.results import RunInfo, Saving, SmoothedClassifier
 from localsmooth.runs import DirectoryStore
-from localsmooth.sampling.score_counters import NORMALISED, CandidateScores
+from localsmooth.sampling import NORMALISED, CandidateScores
 from localsmooth.tasks.scores import ScoreCounting
 
 __all__ = [

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from localsmooth.bounds import ScoreBound, ScoreHistogram, ScoreMoments, even_thresholds
-from localsmooth.sampling import Counters, Votes
-from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins, ScorePowers
+from localsmooth.sampling import Counters, LabelsAndScores, ScoreBins, ScorePowers, Votes
 
 __all__ = ["ScoreCounting"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localsmooth.errors import InvalidInputError
@@ -20,7 +21,7 @@ class Smoothing:
     ----------
     layout
         Which output sees how much noise in which input: a layout, or a recipe such as `GridLayout` that makes one for
-        each item's size.
+        each item's size, or a list with one of these for each item.
     plan
         Numbers of samples and the seed; with `stop=StopWhenDecided()`, output groups stop when they are decided.
     noise
@@ -32,13 +33,15 @@ class Smoothing:
         If one of them is something else.
     """
 
-    layout: Layout | LayoutRecipe
+    layout: Layout | LayoutRecipe | Sequence[Layout | LayoutRecipe]
     plan: SamplingPlan
     noise: Noise | None = None
 
     def __post_init__(self) -> None:
         for field, kinds in (("layout", (Layout, LayoutRecipe)), ("plan", (SamplingPlan,)), ("noise", (Noise,))):
             value = getattr(self, field)
+            if field == "layout" and isinstance(value, list | tuple) and all(isinstance(one, kinds) for one in value):
+                continue
             if not isinstance(value, kinds) and not (field == "noise" and value is None):
                 names = " or ".join(kind.__name__ for kind in kinds)
                 raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {names}")

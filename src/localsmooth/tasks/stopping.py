@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
@@ -19,7 +19,7 @@ from localsmooth.bounds import (
     VoteConfidenceSequence,
     require_level_strategy,
 )
-from localsmooth.certificates import ScoreCertificate, VoteCertificate, certified_radius
+from localsmooth.certificates import BaseCertificates, ScoreCertificate, VoteCertificate, certified_radius
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
@@ -27,6 +27,9 @@ from localsmooth.runs import SamplingPlan, StoppingRule
 from localsmooth.tasks.base import Proof
 
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
+
+Radius = Callable[[BaseCertificates, Layout], np.ndarray]
+"""Below which budget each output keeps its prediction on its own."""
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
@@ -138,6 +141,7 @@ def with_goals(
     layouts: Sequence[Layout],
     noise: Noise,
     settings: Aims,
+    radius: Radius | None = None,
     outputs: Int[np.ndarray, "outputs"] | None = None,
 ) -> SamplingPlan:
     """Fill in what the outputs of each group have to reach; a plan without a stopping rule stays as it is.
@@ -150,6 +154,8 @@ def with_goals(
         One layout per item.
     noise, settings
         What is sampled and proven.
+    radius
+        Below which budget an output keeps its prediction on its own; by default, the radius of a ball.
     outputs
         The outputs that share α, where these are not all.
 
@@ -183,7 +189,9 @@ def with_goals(
             _require_certifiable(plan, rule.sequence, strategy, settings.alpha, groups.size)
             levels = _levels(strategy, settings.alpha, groups, layout.outputs.count)
             targets = (
-                _targets(layout, noise, settings) if rule.target is None else np.full(layout.outputs.count, rule.target)
+                _targets(layout, noise, settings, radius)
+                if rule.target is None
+                else np.full(layout.outputs.count, rule.target)
             )
             pairs = zip(levels.tolist(), targets.tolist(), strict=True)
             made[id(layout)] = tuple(Goal(level, target) for level, target in pairs)
@@ -201,15 +209,18 @@ def _levels(
     return strictest
 
 
-def _targets(layout: Layout, noise: Noise, settings: Aims) -> Float[np.ndarray, " groups"]:
+def _targets(layout: Layout, noise: Noise, settings: Aims, radius: Radius | None) -> Float[np.ndarray, " groups"]:
     """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
     groups = np.arange(layout.outputs.count)
 
+    def tolerated(weights: np.ndarray, eta: np.ndarray) -> Float[np.ndarray, " groups"]:
+        if radius is None:
+            return certified_radius(weights, eta, groups, noise.norm)
+        return radius(BaseCertificates(weights, eta, groups, groups), layout)
+
     def suffices(nines: Float[np.ndarray, " groups"]) -> Bool[np.ndarray, " groups"]:
         reach = [
-            certified_radius(
-                *certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups), groups, noise.norm
-            )
+            tolerated(*certificate.certificates(noise, layout.levels, 1 - 10**-nines, groups))
             for certificate in settings.certificates
             if isinstance(certificate, VoteCertificate)
         ]

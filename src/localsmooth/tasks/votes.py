@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
-from localsmooth.certificates.combined import OutputScores, OutputVotes
+from localsmooth.certificates import OutputScores, OutputVotes
 from localsmooth.layout import Layout, Partition
 from localsmooth.runs import Store
 from localsmooth.sampling import ItemTally

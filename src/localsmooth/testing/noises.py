@@ -15,7 +15,7 @@ from scipy import stats
 from localsmooth.certificates import VOTE_CERTIFICATES
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import NOISES, Randomness
-from localsmooth.tasks.registry import noise_from_configuration
+from localsmooth.tasks import noise_from_configuration
 from localsmooth.testing.chance import binomial_p_values, likely
 from localsmooth.testing.laws import NoiseCase
 from localsmooth.testing.refusals import refused

@@ -15,7 +15,7 @@ from torch import nn
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import confusion_matrix, mean_iou
-from localsmooth.models.fingerprint import describe_module, tensor_digest
+from localsmooth.models import describe_module, tensor_digest
 from localsmooth.seeds import torch_seeded
 from localsmooth.training.losses import IGNORED, CrossEntropy, Loss
 from localsmooth.training.noise import Augmentation

@@ -14,9 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
-from localsmooth.models.outputs import output_tensor
+from localsmooth.models import output_tensor
 from localsmooth.noise import Noise, Randomness
-from localsmooth.sampling.region import Region
+from localsmooth.sampling import Region
 from localsmooth.training.losses import IGNORED, Loss
 
 __all__ = ["AllGroups", "Augmentation", "GroupNoise", "NoisyBatch", "OneGroup"]

@@ -102,6 +102,22 @@
     }
   }
 
+  class WordsMap {
+    constructor(paragraph) {
+      this.card = data.cards[paragraph.dataset.words];
+      this.codes = unpack(this.card.outputs);
+      this.cells = Array.from(paragraph.children);
+    }
+    draw(view) {
+      const now = place(this.card.budgets, view.epsilon);
+      this.cells.forEach((cell, i) => {
+        const code = this.codes[i], falls = now < 0 || (code & ~WRONG) <= now;
+        const wrong = view.target === "accuracy" && code & WRONG;
+        cell.className = code === IGNORED ? "" : code === ABSTAINS ? "abstains" : wrong ? "wrong" : falls ? "falls" : "keeps";
+      });
+    }
+  }
+
   class AttackMap {
     constructor(canvas) {
       const card = data.cards[canvas.dataset.attack], input = card.input;
@@ -188,6 +204,7 @@
   const target = document.getElementById("target"), bound = document.getElementById("bound");
   const maps = [
     ...Array.from(document.querySelectorAll("canvas[data-outputs]"), (canvas) => new OutputsMap(canvas)),
+    ...Array.from(document.querySelectorAll("[data-words]"), (paragraph) => new WordsMap(paragraph)),
     ...Array.from(document.querySelectorAll("canvas[data-attack]"), (canvas) => new AttackMap(canvas)),
   ];
   let waiting = false;

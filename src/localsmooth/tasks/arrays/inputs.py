@@ -41,9 +41,12 @@ def item_set(
                 "Pass them to the ItemSet",
             )
         return images
-    if labels is not None and len(labels) != len(images) and np.shape(images)[1:] == np.shape(labels):
-        raise InvalidInputError("images", f"one image of shape {np.shape(images)} and its labels", _LEADING_AXIS)
     if labels is not None and len(labels) != len(images):
+        one = len(images) and len(labels) and np.shape(images[0]) == (len(labels), *np.shape(labels[0]))
+        if one:
+            raise InvalidInputError(
+                "images", f"one image of shape {(len(images), *np.shape(images[0]))} and its labels", _LEADING_AXIS
+            )
         raise InvalidInputError("labels", f"{len(labels)} label maps for {len(images)} items", "Give one per item")
     made: list[Item] = []
     for index in range(len(images)):
@@ -90,33 +93,45 @@ def require_model(model: object) -> None:
     raise InvalidInputError("model", f"got a {type(model).__name__}", remedy)
 
 
-def layouts_of(model: Model, items: ItemSet, layout: Layout | LayoutRecipe) -> list[Layout]:
-    """One layout per item, made once for each size; the model is tried on one item of each size.
+def layouts_of(
+    model: Model, items: ItemSet, layout: Layout | LayoutRecipe | Sequence[Layout | LayoutRecipe]
+) -> list[Layout]:
+    """One layout per item, given for all or for each; recipes and the model are tried once for each size.
 
     Raises
     ------
     InvalidInputError
-        If the model cannot take an item, or the layout partitions something else than its predictions.
+        If the model cannot take an item, or a layout partitions something else than its predictions.
     """
-    made: dict[tuple[int, ...], Layout] = {}
-    for item in items:
-        image = torch.tensor(item.image)
-        check_item(model, image)
-        if item.image.shape not in made:
-            shape = _output_shape(model, item)
-            if not shape:
-                raise InvalidInputError(
-                    "model", "it makes one prediction for the whole item", "Return predictions of shape (batch, …, 1)"
-                )
-            chosen = layout if isinstance(layout, Layout) else layout.layout(item.image.shape, shape)
-            if chosen.outputs.shape != shape:
-                raise InvalidInputError(
-                    "layout",
-                    f"it partitions outputs of shape {chosen.outputs.shape}, the model predicts {shape}",
-                    "Partition the model's predictions for an item of this size",
-                )
-            made[item.image.shape] = chosen
-    return [made[item.image.shape] for item in items]
+    given = [layout] * len(items) if isinstance(layout, Layout | LayoutRecipe) else list(layout)
+    if len(given) != len(items):
+        raise InvalidInputError("layout", f"{len(given)} layouts for {len(items)} items", "Pass one for each item")
+    shapes: dict[tuple[int, ...], tuple[int, ...]] = {}
+    made: dict[tuple[int, tuple[int, ...]], Layout] = {}
+    for item, rule in zip(items, given, strict=True):
+        size = item.image.shape
+        check_item(model, torch.tensor(item.image))
+        if size not in shapes:
+            shapes[size] = _output_shape(model, item)
+        if (id(rule), size) not in made:
+            made[id(rule), size] = _fitting(rule, size, shapes[size])
+    return [made[id(rule), item.image.shape] for item, rule in zip(items, given, strict=True)]
+
+
+def _fitting(rule: Layout | LayoutRecipe, size: tuple[int, ...], shape: tuple[int, ...]) -> Layout:
+    """The layout for an item of a size, checked against the shape of the predictions."""
+    if not shape:
+        raise InvalidInputError(
+            "model", "it makes one prediction for the whole item", "Return predictions of shape (batch, …, 1)"
+        )
+    chosen = rule if isinstance(rule, Layout) else rule.layout(size, shape)
+    if chosen.outputs.shape != shape:
+        raise InvalidInputError(
+            "layout",
+            f"it partitions outputs of shape {chosen.outputs.shape}, the model predicts {shape}",
+            "Partition the model's predictions for an item of this size",
+        )
+    return chosen
 
 
 def _output_shape(model: Model, item: Item) -> tuple[int, ...]:

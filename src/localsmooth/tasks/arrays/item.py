@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Int
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, certified_radius
-from localsmooth.certificates.combined import certify_outputs
+from localsmooth.certificates import ABSTAIN, BaseCertificates, certify_outputs
 from localsmooth.collective import Problem, Threat, solve
 from localsmooth.noise import Noise
 from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
@@ -81,7 +80,7 @@ def certify_item(
         votes=item.votes.votes.reshape(shape),
         lower_probability=certified.lower.reshape(shape),
         eta=threshold.reshape(shape),
-        radius=certified_radius(base.weights, base.eta, base.group, noise.norm).reshape(shape),
+        radius=settings.threat.radius(base, item.image, item.layout, noise).reshape(shape),
         output_group=item.layout.outputs.labels,
         input_group=item.layout.inputs.labels,
         curves=curves,

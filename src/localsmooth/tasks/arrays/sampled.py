@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.certificates.combined import OutputVotes
+from localsmooth.certificates import OutputVotes
 from localsmooth.layout import Layout
 from localsmooth.runs import Store
 from localsmooth.tasks.record import RunRecord

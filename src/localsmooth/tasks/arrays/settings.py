@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
-from localsmooth.certificates import ScoreCertificate, VoteCertificate
-from localsmooth.certificates.combined import OutputVotes
+from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
@@ -216,7 +215,19 @@ class Settings:
             object.__setattr__(self, name, value)
 
     def completed(self, noise: Noise) -> Settings:
-        """Name the certificate that goes with the noise if none is named, and let a baseline adjust the rest."""
+        """Name the certificate that goes with the noise if none is named, and let a baseline adjust the rest.
+
+        Raises
+        ------
+        InvalidInputError
+            If a baseline cannot be used with the rest.
+        """
+        if self.method is not None and not self.threat.one_ball:
+            raise InvalidInputError(
+                "threat",
+                f"{self.method.name} holds for balls around the whole item",
+                "Leave the threat out, or certify without the baseline",
+            )
         made = self if self.certificates else replace(self, certificates=(default_certificate(noise),))
         return made if made.method is None else made.method.adjust(made)
 

@@ -15,8 +15,7 @@ from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
 from localsmooth.runs import RunConfiguration, Store
-from localsmooth.sampling import ArraySubject, SamplingOptions
-from localsmooth.sampling.arrays import prepare_items
+from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
@@ -55,6 +54,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     """
 
     name: ClassVar[str] = "arrays"
+    proves: ClassVar[type[Settings]] = Settings
 
     def __init__(
         self,
@@ -94,7 +94,14 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 require_certifiable(
                     plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
-        plan = with_goals(plan, layouts, noise, settings)
+        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        plan = with_goals(
+            plan,
+            layouts,
+            noise,
+            settings,
+            lambda base, made: settings.threat.radius(base, shown[id(made)], made, noise),
+        )
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         images = [item.image for item in self.items]
         subject = ArraySubject(

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 
-from localsmooth.collective import Ball, Caps, Integer, Threat
+from localsmooth.certificates import BaseCertificates, certified_radius
+from localsmooth.collective import Ball, Caps, Integer, Rows, Threat, power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import BinaryNoise, Noise, SparseFlips, flip_caps
 
-__all__ = ["Flips", "ItemThreat", "Kind", "NormBall"]
+__all__ = ["Flips", "ItemThreat", "Kind", "NormBall", "PerPosition"]
 
 
 class ItemThreat(ABC):
-    """What the adversary may do to an item, for a list of budgets."""
+    """What the adversary may do to an item, for a list of budgets.
+
+    Attributes
+    ----------
+    one_ball
+        Whether a budget ε allows nothing outside the ball of size ε around the item, in the noise's norm; baselines
+        hold for such threats only.
+    """
+
+    one_ball: ClassVar[bool] = False
 
     @abstractmethod
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
@@ -37,6 +52,21 @@ class ItemThreat(ABC):
     def words(self, noise: Noise) -> str:
         """What the adversary may do, to follow "under every" in the promise; ε is the budget."""
 
+    def radius(
+        self, base: BaseCertificates, image: np.ndarray, layout: Layout, noise: Noise
+    ) -> Float[np.ndarray, "outputs"]:
+        """Say below which budget each output keeps its prediction on its own: the radius of a ball, by default.
+
+        Parameters
+        ----------
+        base
+            Base certificates of the item's outputs.
+        image, layout, noise
+            As for `threat`.
+        """
+        del image, layout
+        return certified_radius(base.weights, base.eta, base.group, noise.norm)
+
 
 @dataclass(frozen=True)
 class NormBall(ItemThreat):
@@ -44,6 +74,8 @@ class NormBall(ItemThreat):
 
     Binary data are perturbed in whole bits, no more than an input group has.
     """
+
+    one_ball: ClassVar[bool] = True
 
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
         """Return the ball, with caps where the noise is on bits."""
@@ -76,6 +108,7 @@ class Flips(ItemThreat):
     """
 
     kind: Kind = Kind.ANY
+    one_ball: ClassVar[bool] = True
 
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
         """Return the ball over both kinds, with caps of 0 for the kind that is not allowed."""
@@ -98,3 +131,93 @@ class Flips(ItemThreat):
             return "perturbation that changes at most ε bits"
         other = Kind.DELETIONS if self.kind is Kind.ADDITIONS else Kind.ADDITIONS
         return f"perturbation of at most ε {self.kind.value} and no {other.value} of bits"
+
+
+@dataclass(frozen=True)
+class PerPosition(ItemThreat):
+    """Every position (a token, a point, a pixel) moves by at most ε over its channels, in the norm of the noise.
+
+    Input groups are all that a certificate sees: with n_l positions in group l, the adversary spends at most
+    min(n_l, most)·ε^p there, and most·ε^p altogether. That allows at least as much as the threat, and is sound.
+
+    Parameters
+    ----------
+    most
+        Number of positions that move at all; None for every one.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no whole number above 0.
+    """
+
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            enough = self.most is None or operator.index(self.most) > 0
+        except TypeError:
+            enough = False
+        if not enough:
+            raise InvalidInputError("most", f"got {self.most!r}", "Pass a whole number of positions > 0, or None")
+
+    def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
+        """Return one row for each input group, and one for all of them.
+
+        Raises
+        ------
+        InvalidInputError
+            If the noise is no additive one.
+        """
+        if isinstance(noise, BinaryNoise):
+            raise InvalidInputError(
+                "threat", f"{type(noise).__name__} noise is on bits, which move by no distance", "Use Flips"
+            )
+        places, total = self._places(image, layout)
+        powers = [power_up(float(budget), float(noise.norm)) for budget in budgets]
+        rows = np.concatenate([np.eye(places.size), np.ones((1, places.size))])
+        return Rows(rows, np.array([[_times_up(power, n) for n in (*places.tolist(), total)] for power in powers]))
+
+    def words(self, noise: Noise) -> str:
+        """Name the norm, and how many positions move."""
+        moved = "every position" if self.most is None else f"no more than {self.most} positions, each"
+        return f"perturbation that moves {moved} by an l{noise.norm} norm of at most ε over its channels"
+
+    def radius(
+        self, base: BaseCertificates, image: np.ndarray, layout: Layout, noise: Noise
+    ) -> Float[np.ndarray, "outputs"]:
+        """Say how far all positions may move until the output could fall: (η / S_i)^(1/p), rounded down.
+
+        S_i is what the adversary feeds to the certificates of group i by moving each position by 1.
+        """
+        places, total = self._places(image, layout)
+        order = np.argsort(-base.weights, axis=-1)
+        room = places[order]
+        taken = np.clip(total - (np.cumsum(room, axis=-1) - room), 0, room)
+        fed = (np.take_along_axis(base.weights, order, axis=-1) * taken).sum(axis=-1, keepdims=True)
+        # Every product and every partial sum is off by half a unit in the last place at most.
+        fed = np.nextafter(fed * (1 + (places.size + 2) * 2.0**-52), math.inf) * (fed > 0)
+        return certified_radius(fed, base.eta, base.group, noise.norm)
+
+    def _places(self, image: np.ndarray, layout: Layout) -> tuple[Int[np.ndarray, "input_groups"], int]:
+        """Positions that may move in each input group, and altogether."""
+        labels = layout.inputs.labels
+        if labels.ndim < image.ndim:
+            places = np.bincount(np.broadcast_to(labels, image.shape[1:]).ravel(), minlength=layout.inputs.count)
+        else:  # the channels of a position may belong to several groups
+            ordered = np.sort(labels.reshape(image.shape[0], -1), axis=0)
+            first = np.concatenate([np.full((1, ordered.shape[1]), True), ordered[1:] != ordered[:-1]])
+            places = np.bincount(ordered[first], minlength=layout.inputs.count)
+        total = math.prod(image.shape[1:])
+        most = total if self.most is None else min(self.most, total)
+        return np.minimum(places, most).astype(np.int64), most
+
+
+def _times_up(power: float, count: int) -> float:
+    """Return power · count, rounded up."""
+    try:
+        exact = Fraction(power) * count
+        rounded = float(exact)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(rounded, math.inf) if Fraction(rounded) < exact else rounded

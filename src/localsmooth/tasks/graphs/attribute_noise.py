@@ -16,7 +16,7 @@ from jaxtyping import Float, Int, Integer
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
-from localsmooth.noise.precision import drawable_probabilities
+from localsmooth.noise import drawable_probabilities
 from localsmooth.tasks.graphs.graph import shape_of
 from localsmooth.tasks.graphs.thinning import Thinning, best_thinning
 

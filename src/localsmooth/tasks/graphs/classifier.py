@@ -12,8 +12,7 @@ from jaxtyping import Int
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models.fingerprint import describe
-from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.models import describe, has_hooks, replica_of
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.receptive import receptive_fields

@@ -6,8 +6,7 @@ import numpy as np
 
 from localsmooth.bounds import ScoreHistogram, even_thresholds
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling import Counters, ItemTally, Votes
-from localsmooth.sampling.score_counters import LabelsAndScores, ScoreBins
+from localsmooth.sampling import Counters, ItemTally, LabelsAndScores, ScoreBins, Votes
 
 __all__ = ["SCORE_BINS", "node_counters", "score_histogram"]
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.models import has_hooks, replica_of
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier
 from localsmooth.tasks.graphs.graph import AttributedGraph

@@ -9,8 +9,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.bounds import Bonferroni, CandidateRule, CandidateVotes, EmpiricalBernstein, ScoreBound, Simultaneous
-from localsmooth.certificates import ABSTAIN, BaseCertificates, ScoreCertificate, SparseScores, VoteCertificate
-from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
+from localsmooth.certificates import (
+    ABSTAIN,
+    BaseCertificates,
+    CertifiedOutputs,
+    OutputScores,
+    OutputVotes,
+    ScoreCertificate,
+    SparseScores,
+    VoteCertificate,
+    certify_outputs,
+)
 from localsmooth.collective import Bound, Threat, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout

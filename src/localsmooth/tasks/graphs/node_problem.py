@@ -15,9 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from localsmooth.certificates import BaseCertificates
-from localsmooth.collective import Problem, Threat
-from localsmooth.collective.kernel.arrays import UNIT
-from localsmooth.collective.kernel.threat import Constraints
+from localsmooth.collective import UNIT, Constraints, Problem, Threat
 
 __all__ = ["NodeProblem", "equal_flips", "node_problem"]
 

@@ -12,8 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Int
 
-from localsmooth.certificates import BaseCertificates
-from localsmooth.certificates.capping import cap_weights
+from localsmooth.certificates import BaseCertificates, cap_weights
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition, atoms_of
 from localsmooth.tasks.graphs.graph import shape_of

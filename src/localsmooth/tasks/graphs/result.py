@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Int
 
-from localsmooth.baselines.sparse_smooth import tolerated_flips, worst_spending
+from localsmooth.baselines import tolerated_flips, worst_spending
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError

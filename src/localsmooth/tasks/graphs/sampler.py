@@ -24,10 +24,10 @@ from localsmooth.sampling import (
     Predictions,
     PreparedGroup,
     Ready,
+    Region,
     SamplingOptions,
     Subject,
 )
-from localsmooth.sampling.region import Region
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier
 from localsmooth.tasks.graphs.counters import node_counters

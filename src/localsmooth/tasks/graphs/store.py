@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
-from localsmooth.certificates.combined import OutputVotes
+from localsmooth.certificates import OutputVotes
 from localsmooth.layout import Layout
 from localsmooth.runs import Store
 from localsmooth.tasks.graphs.graph import AttributedGraph, graph_from_arrays

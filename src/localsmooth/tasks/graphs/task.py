@@ -11,8 +11,7 @@ from jaxtyping import Bool, Int
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import SamplingProgress
-from localsmooth.execution.progress import tell_certifying
+from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import RunConfiguration, Store
@@ -59,6 +58,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     """
 
     name: ClassVar[str] = "graphs"
+    proves: ClassVar[type[GraphSettings]] = GraphSettings
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         layout = smoothing.layout
         if not settings.needs_scores and smoothing.plan.stop is None:
             require_certifiable(smoothing.plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
-        plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, self.nodes)
+        plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, outputs=self.nodes)
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         if scores is None and sequence is None:
             scores = ScoreCounting("histogram", SCORE_BINS)
@@ -165,7 +165,9 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     ) -> xr.Dataset:
         """Certify the nodes against every pair of budgets."""
         tell_certifying(progress, 0, 1)
-        return graph_result(sampled, settings, record, configuration, None if progress is None else progress.message)
+        made = graph_result(sampled, settings, record, configuration, None if progress is None else progress.message)
+        tell_certifying(progress, 1, 1)
+        return made
 
 
 def require_classifier(classifier: object) -> None:

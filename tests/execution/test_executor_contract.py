@@ -13,7 +13,7 @@ from localsmooth.execution.executor import attempt
 from localsmooth.runs import Chunk, ChunkRecord
 from localsmooth.sampling import ChunkWorker, Job
 from localsmooth.testing import ExecutorContract
-from tests.sampling.test_fleet import MadeUpFleet
+from tests.execution.test_fleet import MadeUpFleet
 
 
 class TestSerial(ExecutorContract):

@@ -1,0 +1,46 @@
+"""Rooms know each other by their faces: what another room needs of one is named in its `__init__`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import localsmooth
+
+PACKAGE = Path(localsmooth.__file__).parent
+ROOMS = {face.parent.name for face in PACKAGE.glob("*/__init__.py")}
+KINDS = {f"tasks.{face.parent.name}" for face in PACKAGE.glob("tasks/*/__init__.py")}
+"""Each kind of input is a room of its own, in the room of all kinds."""
+
+BEHIND_THE_FACE: dict[tuple[str, str], str] = {}
+"""Modules that some file may import past a room's face, and why, such as a cycle of imports."""
+
+
+def _room(parts: list[str]) -> str | None:
+    """The room of a module, from the parts of its name behind the package's."""
+    if ".".join(parts[:2]) in KINDS:
+        return ".".join(parts[:2])
+    return parts[0] if parts and parts[0] in ROOMS else None
+
+
+def _foreign(path: Path) -> set[tuple[str, str]]:
+    """Modules of other rooms that a file imports, each as (file, module)."""
+    file = path.relative_to(PACKAGE)
+    own = _room([*file.parts[:-1], file.stem])
+    found: set[tuple[str, str]] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for parts in (module.split(".") for module in modules):
+            room = _room(parts[1:]) if parts[0] == "localsmooth" else None
+            inside = own is not None and (own == room or own.startswith(f"{room}."))
+            if room is not None and not inside and ".".join(parts[1:]) != room:
+                found.add((file.as_posix(), ".".join(parts)))
+    return found
+
+
+def test_rooms_import_each_other_through_their_faces() -> None:
+    behind = set[tuple[str, str]]().union(*map(_foreign, PACKAGE.rglob("*.py")))
+    surprising = sorted(behind - BEHIND_THE_FACE.keys())
+    assert not surprising, "import from localsmooth.<room>, and name it there:\n" + "\n".join(map(" ".join, surprising))
+    assert behind >= BEHIND_THE_FACE.keys(), "an exception is needed no more"
