@@ -29,6 +29,10 @@ def block(page: str, start: str) -> str:
     return text
 
 
+FILE = block("README.md", "[model]") + block("docs/comparing.md", "[calibration]")
+"""The file of the first page, with the section that `localsmooth locality` adds."""
+
+
 def reduced(text: str) -> str:
     return changed(
         text,
@@ -71,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             dynamic_axes={"x": sizes, "y": sizes},
             dynamo=False,
         )
-    (made / "run.toml").write_text(reduced(block("README.md", "[model]")))
+    (made / "run.toml").write_text(reduced(FILE))
     return made
 
 
@@ -103,7 +107,7 @@ def test_its_locality_is_measured_and_used(folder: Path) -> None:
 
 
 def test_it_is_the_base_of_the_manuals_sweep(folder: Path) -> None:
-    text = reduced(block("README.md", "[model]"))
+    text = reduced(FILE)
     base = re.sub(r"^\[(\w+)\]", r"[base.\1]", text, flags=re.MULTILINE)
     sweep = block("docs/comparing.md", "title =")
     model, rest = sweep.index("[base.model]"), sweep.index("[[method]]")
@@ -123,7 +127,7 @@ def test_it_is_the_base_of_the_manuals_sweep(folder: Path) -> None:
 
 
 def test_the_problem_is_solved(tmp_path: Path) -> None:
-    found = re.search(r"echo '(.*)' > problem\.json", (ROOT / "README.md").read_text("utf-8"))
+    found = re.search(r"echo '(.*)' > problem\.json", (ROOT / "docs" / "solving.md").read_text("utf-8"))
     assert found is not None
     (tmp_path / "problem.json").write_text(found.group(1))
     invoke("solve", tmp_path / "problem.json", "--bound", "exact", "--verify")

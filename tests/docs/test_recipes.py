@@ -1,0 +1,167 @@
+"""The recipes: each runs, on small pictures, and does what its heading says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.docs.pages import blocks, page, run, sections
+from tests.seeding import seeded
+
+SECTIONS = sections(page("docs/recipes.md"))
+START = "A start"
+SIZE = (8, 12)
+
+
+class Bright(nn.Module):
+    """Scores of dark and bright, from the mean of the channels around each pixel."""
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        mean = nn.functional.avg_pool2d(batch.mean(dim=1, keepdim=True), 3, 1, 1, count_include_pad=False)
+        return torch.cat([0.5 - mean, mean - 0.5], dim=1)
+
+
+class LikeHuggingFace(Bright):
+    """Scores of a quarter of the resolution, in an object."""
+
+    config = SimpleNamespace(num_labels=2)
+
+    def forward(self, batch: torch.Tensor) -> Any:
+        return SimpleNamespace(logits=nn.functional.avg_pool2d(super().forward(batch), 4))
+
+
+def inputs() -> dict[str, Any]:
+    """What readers have of their own."""
+    stripe = np.abs(np.arange(SIZE[1]) - 5.5) < 3
+    image = (np.where(stripe, 0.9, 0.1) * np.ones((3, SIZE[0], 1))).astype(np.float32)
+    label = stripe * np.ones((SIZE[0], 1), np.int64)
+    return {"network": Bright(), "images": [image, 1 - image], "labels": [label, 1 - label]}
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with the run of the first recipe, and its names."""
+    folder = tmp_path_factory.mktemp("recipes")
+    names = inputs()
+    with pytest.MonkeyPatch.context() as patch, seeded(0):
+        patch.chdir(folder)
+        for code in blocks(SECTIONS[START], "python"):
+            run(code, f"docs/recipes.md, {START}", names)
+    return folder, names
+
+
+def certified_at_zero(names: dict[str, Any]) -> None:
+    assert (names["result"]["certified"].sel(budget=0) > 0).all()
+
+
+def certified_with_less(names: dict[str, Any]) -> None:
+    again, exact = names["again"], names["exact"]
+    assert again.attrs["alpha"] == 0.001
+    assert again["budget"].values.tolist() == [0, 0.1, 0.2, 0.3]
+    assert exact["bound"].values.tolist() == ["envelope", "exact"]
+
+
+def baselines_differ(names: dict[str, Any]) -> None:
+    cohen, segcertify = names["cohen"], names["segcertify"]
+    assert (cohen.attrs["method"], segcertify.attrs["method"]) == ("Cohen", "SegCertify")
+    assert (cohen["certified"].sel(target="accuracy", budget=0) > 0).all()
+    assert not cohen["certified"].equals(segcertify["certified"])
+
+
+def both_reported(names: dict[str, Any]) -> None:
+    text = Path("report.html").read_text(encoding="utf-8")
+    assert "Localized and isotropic noise" in text
+    assert "Cohen" in text
+
+
+def one_left_out(names: dict[str, Any]) -> None:
+    assert (names["result"]["total"].sel(target="accuracy") == SIZE[0] * SIZE[1] - 1).all()
+
+
+def parts_make_the_whole(names: dict[str, Any]) -> None:
+    whole = names["ls"].load_result("runs/localized/result.nc")
+    assert (names["result"]["votes"] == whole["votes"]).all()
+
+
+def scores_are_relied_on(names: dict[str, Any]) -> None:
+    assert "gaussian-scores" in names["result"].attrs["assumptions"]
+    assert 1 in names["result"]["relies_on"]
+
+
+def samples_are_saved(names: dict[str, Any]) -> None:
+    saving = json.loads(names["result"].attrs["saving"])
+    assert sum(saving["counted"]) < sum(saving["planned"])
+
+
+def pairs_are_certified(names: dict[str, Any]) -> None:
+    assert (names["result"]["joint_certified"].sel(addition=0, deletion=0) > 0).all()
+
+
+def only_deletions(names: dict[str, Any]) -> None:
+    assert "no additions" in names["result"].attrs["threat"]
+    certified_at_zero(names)
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "A Hugging Face segmenter": certified_at_zero,
+    "An ONNX file": certified_at_zero,
+    "Another α, other budgets, another bound": certified_with_less,
+    "Beside the baselines": baselines_differ,
+    "One report of several methods": both_reported,
+    "Labels to ignore": one_left_out,
+    "A run that survives a crash": certified_at_zero,
+    "Several machines": parts_make_the_whole,
+    "Scores in place of votes": scores_are_relied_on,
+    "Early stopping": samples_are_saved,
+    "The nodes of a graph": pairs_are_certified,
+    "An adversary of whole bits": only_deletions,
+    "Reading a result": certified_at_zero,
+}
+
+
+def test_every_recipe_is_tried() -> None:
+    assert [START, *CHECKS] == list(SECTIONS)
+
+
+def onnx_file(folder: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    if not (folder / "segmenter.onnx").exists():
+        torch.onnx.export(
+            Bright().eval(),
+            (torch.rand(1, 3, *SIZE),),
+            str(folder / "segmenter.onnx"),
+            input_names=["x"],
+            output_names=["y"],
+            dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}},
+            dynamo=False,
+        )
+
+
+@pytest.mark.parametrize("title", CHECKS)
+def test_recipe(title: str, started: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, names = started
+    monkeypatch.chdir(folder)
+    names = dict(names)
+    if title == "A Hugging Face segmenter":
+        names["network"] = LikeHuggingFace()
+    with seeded(0):
+        if title == "An ONNX file":
+            onnx_file(folder)
+        for code in blocks(SECTIONS[title], "python"):
+            if "from_pretrained" not in code:  # a download
+                run(code, f"docs/recipes.md, {title}", names)
+    CHECKS[title](names)
+
+
+def test_what_is_downloaded_has_that_name() -> None:
+    transformers = pytest.importorskip("transformers")
+    assert hasattr(transformers.AutoModelForSemanticSegmentation, "from_pretrained")
