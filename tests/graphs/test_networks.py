@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -5,6 +7,7 @@ import torch
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.models import describe, describe_module
 from localsmooth.tasks.graphs import (
     APPNP,
     GCN,
@@ -190,6 +193,24 @@ def test_fingerprints_follow_parameters_and_hyperparameters():
         module.load_state_dict(modules[0].state_dict())
     prints = [EdgeIndexClassifier(module, 3).fingerprint() for module in modules]
     assert prints[0] == prints[1] != prints[2]
+
+
+@pytest.mark.parametrize(
+    ("made", "known"),
+    [
+        (GCN(3, 2, (4,)), "bf2f2d9059a4b8f1f73b0142a31e0d6d3187fe93e8785711d18da2e67796852d"),
+        (APPNP(3, 2), "6048b73c638884660f8672d7c3bb290c0400dec977d7880183295ca51f81b253"),
+    ],
+)
+def test_stored_runs_know_networks_by_a_name_that_lasts(made, known):
+    """Runs of before the modules of graphs moved go on: their networks have the fingerprint that they had."""
+    with torch.no_grad():
+        for place, one in enumerate(made.parameters()):
+            one.copy_(torch.arange(one.numel(), dtype=torch.float32).reshape(one.shape) / 8 + place)
+    assert NetworkClassifier(made.eval()).fingerprint() == known
+    assert "localsmooth.graphs.network." in describe_module(made)
+    assert describe(type(made)) == f"localsmooth.graphs.network.{type(made).__name__}"
+    assert describe(sys.modules[type(made).__module__]) == "localsmooth.graphs.network"
 
 
 class ThreeArguments(nn.Module):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.flat import certify
 
 from localsmooth.datasets import Item, ItemSet
@@ -27,7 +28,7 @@ from localsmooth.locality import largest_levels, measure_locality, propose, read
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.noise import Gaussian
 from localsmooth.runs import SamplingPlan
-from localsmooth.sampling import SamplingOptions
+from localsmooth.sampling import SamplingOptions, prepare_items
 
 SHAPE = (4, 4)
 
@@ -121,6 +122,17 @@ def test_samplers_refuse_too() -> None:
     sample(model(), [unseen], [layout], Gaussian(), SamplingPlan(4, 4), options=SamplingOptions(batch_size=4))
     with pytest.raises(InvalidInputError, match="computed from"):
         sample(model(), [seen], [layout], Gaussian(), SamplingPlan(4, 4), options=SamplingOptions(batch_size=4))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 4), (2, 3, 4, 5), (3, 3)])
+def test_marks_hold_for_items_with_channels_last(shape):
+    """Tokens, points and pictures are marked as people have them, and certified with channels first."""
+    first = np.random.default_rng(0).random(shape).astype(np.float32)
+    given = isotropic_layout(0.2, shape[1:], shape[1:])
+    for image in (first, np.moveaxis(first, 0, -1)):
+        layout = Layout(given.outputs, given.inputs, derived(given.levels, item_digest(image)))
+        with pytest.raises(InvalidInputError, match="computed from"):
+            prepare_items(model(), [first], [layout], Gaussian(), torch.float32)
 
 
 def test_marks_travel_with_a_pickle():

@@ -5,7 +5,7 @@ from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
 from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model
 from localsmooth.models.exported import evaluated
-from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
+from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.replica import has_hooks, replica_of
@@ -29,6 +29,7 @@ __all__ = [
     "describe_module",
     "evaluated",
     "has_hooks",
+    "lasting_name",
     "output_tensor",
     "replica_of",
     "segmentation_network",

@@ -21,12 +21,13 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["attribute_digests", "describe", "describe_module", "tensor_digest"]
+__all__ = ["attribute_digests", "describe", "describe_module", "lasting_name", "tensor_digest"]
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _DEEPEST = 8
 _KNOWN = frozenset({*sys.stdlib_module_names, "torch", "numpy", "localsmooth"})
 _PRINTED = frozenset({"collections", "datetime", "decimal", "fractions", "numpy", "pathlib", "re", "torch", "types"})
+_MOVED = re.compile(r"^localsmooth\.tasks\.graphs\b")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 _BOOKKEEPING = frozenset(nn.Module().__dict__) | {"_is_hf_initialized"}
 
@@ -76,6 +77,15 @@ def _dotted(part: str, name: str) -> str:
     return f"{part}.{name}" if part else name
 
 
+def lasting_name(value: type | FunctionType) -> str:
+    """Full name of a class or function; what has moved within this package keeps the name that stored runs know."""
+    return f"{_lasting(value.__module__)}.{value.__qualname__}"
+
+
+def _lasting(module: str | None) -> str:
+    return _MOVED.sub("localsmooth.graphs", str(module))
+
+
 def tensor_digest(value: torch.Tensor) -> str:
     """Type, shape and hexadecimal SHA-256 of a tensor's content."""
     if value.is_quantized or value.layout is not torch.strided or value.device.type == "meta":
@@ -105,11 +115,11 @@ class _Description:
         if isinstance(value, Enum):
             return f"{type(value).__qualname__}.{value.name}"
         if isinstance(value, ModuleType):
-            return value.__name__
+            return _lasting(value.__name__)
         if isinstance(value, type):
-            return f"{value.__module__}.{value.__qualname__}"
+            return lasting_name(value)
         if depth > _DEEPEST:
-            return f"{type(value).__module__}.{type(value).__qualname__} …"
+            return f"{lasting_name(type(value))} …"
         if id(value) not in self._described:
             self._described[id(value)] = value, "cycle"
             text = self._of_composite(value, depth + 1)
@@ -145,7 +155,7 @@ class _Description:
         return f"{self._of_object(value, depth)} {self.of(wrapped, depth)}"
 
     def _of_function(self, function: FunctionType, depth: int) -> str:
-        name = f"{function.__module__}.{function.__qualname__}"
+        name = lasting_name(function)
         if _root(function) in _KNOWN or "site-packages" in function.__code__.co_filename:
             return name
         enclosed = [_content(cell) for cell in function.__closure__ or ()]
@@ -159,7 +169,7 @@ class _Description:
 
     def _of_object(self, value: object, depth: int) -> str:
         kind = type(value)
-        name = f"{kind.__module__}.{kind.__qualname__}"
+        name = lasting_name(kind)
         if _root(kind) in _KNOWN:
             return _ADDRESS.sub("", f"{name} {value!r}") if _root(kind) in _PRINTED else name
         attributes = cast("dict[str, object]", getattr(value, "__dict__", {}))
@@ -183,7 +193,7 @@ class _Description:
             own = {n: v for n, v in _own(part).items() if _dotted(name, n) not in without}
             hooks = [list(part.__dict__.get(hook, {}).values()) for hook in _HOOKS]
             lines.append(
-                f"{name} {kind.__module__}.{kind.__qualname__} {self.of(own, depth)} {self.of(hooks, depth)} "
+                f"{name} {lasting_name(kind)} {self.of(own, depth)} {self.of(hooks, depth)} "
                 f"{self._of_classes(kind, 'forward', depth)}"
             )
         return "\n".join(lines)

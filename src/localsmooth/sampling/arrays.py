@@ -278,7 +278,9 @@ def prepare_items(
         noise.validate(layout.levels)
         if layout.origins:
             given = torch.as_tensor(item).detach().to("cpu", torch.float32).numpy()
-            layout.require_independent(item_digest(given), f"items[{index}]", _FITTED_ELSEWHERE)
+            # As the model gets it, and as people have it: with channels, coordinates or features last.
+            for seen in (given, np.moveaxis(given, 0, -1)):
+                layout.require_independent(item_digest(seen), f"items[{index}]", _FITTED_ELSEWHERE)
         prepared.append(tensor)
     return prepared
 

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.models import lasting_name
 
 __all__ = ["APPNP", "GCN", "GraphNetwork", "normalized_adjacency", "parameters_digest"]
 
@@ -239,8 +240,7 @@ def _check_sizes(width: int, classes: int, hidden: tuple[int, ...]) -> None:
 
 def parameters_digest(module: nn.Module) -> str:
     """Hexadecimal SHA-256 of a module's class and state, in a fixed order."""
-    kind = type(module)
-    state = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
+    state = hashlib.sha256(lasting_name(type(module)).encode())
     for name, value in sorted(cast("dict[str, torch.Tensor]", module.state_dict()).items()):
         state.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
         state.update(value.detach().cpu().contiguous().numpy().tobytes())

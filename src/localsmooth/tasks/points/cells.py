@@ -109,7 +109,7 @@ def nearest_cells(reference: Cloud, centres: Real[np.ndarray, "cells axes"]) -> 
             "Pass arrays of shape (points, coordinates)",
         )
     found = KDTree(np.asarray(centres, dtype=np.float64)).query(np.asarray(reference, dtype=np.float64))[1]
-    return derived(np.asarray(found, dtype=np.int64), *_marks(reference), *origins_of(centres))
+    return derived(np.asarray(found, dtype=np.int64), item_digest(reference), *origins_of(reference, centres))
 
 
 def fit_centres(
@@ -146,12 +146,7 @@ def fit_centres(
             "count", f"got {count} for {distinct} different points", "Ask for at least one cell, and no more than that"
         )
     fitted = KMeans(count, random_state=seed).fit(points).cluster_centers_
-    return derived(np.ascontiguousarray(fitted), *(mark for one in references for mark in _marks(one)))
-
-
-def _marks(cloud: Cloud) -> frozenset[str]:
-    """What a cloud may be certified as: as it stands here, or with coordinates first, as the model gets it."""
-    return origins_of(cloud) | {item_digest(cloud), item_digest(cloud.T)}
+    return derived(np.ascontiguousarray(fitted), *map(item_digest, references), *origins_of(*references))
 
 
 def _require_finite(field: str, points: Num[np.ndarray, "..."]) -> None:
