@@ -1,6 +1,6 @@
 """What localized smoothing is compared with, under the same samples, results and reports.
 
-`certify(..., method=Cohen())` certifies with a baseline, and `recertify(run, method=...)` from stored tallies.
+`Settings(…, method=Cohen())` certifies with a baseline, in `certify` as in `recertify`.
 """
 
 from localsmooth.baselines.centre_smoothing import CentreSmoothing

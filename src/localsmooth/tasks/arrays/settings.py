@@ -181,7 +181,7 @@ class Settings:
     def __init__(
         self,
         alpha: float,
-        budgets: Sequence[float] | np.ndarray,
+        budgets: Sequence[float | int] | np.ndarray,
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
         simultaneous: Simultaneous | CandidateRule | None = None,
