@@ -16,8 +16,8 @@ from localsmooth.tasks.arrays import ArrayTask, Settings
 from localsmooth.tasks.graphs import GCN, GraphSettings, GraphTask, NetworkClassifier, cluster_layout, graph_from_arrays
 from localsmooth.tasks.points import PointTask, cell_layout, fit_centres, nearest_cells
 from localsmooth.tasks.tokens import EmbeddedTagger, TokenTask, WindowLayout
+from localsmooth.testing import TaskCase, TaskContract
 from tests.seeding import seeded
-from tests.tasks.contract import TaskCase, TaskContract
 
 PLAN = SamplingPlan(n_candidate=20, n_bound=240, seed=4, chunk_size=80)
 SETTINGS = Settings(0.1, [0.0, 0.2, 0.4])

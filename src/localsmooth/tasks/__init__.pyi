@@ -4,7 +4,16 @@ from . import arrays, graphs, points, tokens
 from .base import Asked, Assignment, Task
 from .description import sampled_at
 from .folders import TASKS, task_of
-from .record import FINISHED, Facts, RunRecord, load_record, require_normalised_scores, require_same_run, save_record
+from .record import (
+    FINISHED,
+    Facts,
+    RunRecord,
+    RunRecordError,
+    load_record,
+    require_normalised_scores,
+    require_same_run,
+    save_record,
+)
 from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
 from .smoothing import Smoothing
@@ -17,6 +26,7 @@ __all__ = [
     "Assignment",
     "Facts",
     "RunRecord",
+    "RunRecordError",
     "ScoreCounting",
     "Smoothing",
     "StopWhenDecided",

@@ -17,7 +17,7 @@ if not __debug__:
     raise LocalsmoothError("python -O drops assertions, so that every suite would pass. Run tests without it")
 if "pytest" in sys.modules:
     # Failing assertions of the suites then show their values, as those in test files do.
-    for _suite in ("certificates", "collective", "confidence", "executors", "noises", "stores"):
+    for _suite in ("certificates", "collective", "confidence", "executors", "noises", "stores", "tasks"):
         sys.modules["pytest"].register_assert_rewrite(f"{__name__}.{_suite}")
 
 from localsmooth.testing.certificates import ScoreCertificateContract, VoteCertificateContract
@@ -27,6 +27,7 @@ from localsmooth.testing.executors import ExecutorContract
 from localsmooth.testing.laws import BERNOULLI, GAUSSIAN, KNOWN_NOISES, SPARSE_FLIPS, UNIFORM, NoiseCase
 from localsmooth.testing.noises import NoiseContract
 from localsmooth.testing.stores import StoreContract
+from localsmooth.testing.tasks import TaskCase, TaskContract
 
 __all__ = [
     "BERNOULLI",
@@ -42,6 +43,8 @@ __all__ = [
     "ScoreCertificateContract",
     "SimultaneousContract",
     "StoreContract",
+    "TaskCase",
+    "TaskContract",
     "VoteBoundContract",
     "VoteCertificateContract",
 ]

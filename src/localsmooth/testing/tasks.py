@@ -30,8 +30,16 @@ from localsmooth.report import write_report
 from localsmooth.results import load_result, run_info
 from localsmooth.runs import DirectoryStore, SamplingPlan, join
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import TASKS, Smoothing, StopWhenDecided, Task, task_of
-from localsmooth.tasks.record import RunRecordError, load_record, save_record
+from localsmooth.tasks import (
+    TASKS,
+    RunRecordError,
+    Smoothing,
+    StopWhenDecided,
+    Task,
+    load_record,
+    save_record,
+    task_of,
+)
 
 __all__ = ["TaskCase", "TaskContract"]
 
@@ -62,12 +70,19 @@ class TaskContract:
     """Tests of a kind of input."""
 
     def make(self) -> TaskCase:
-        """Make the task anew."""
+        """Make the task anew.
+
+        Raises
+        ------
+        NotImplementedError
+            Where a suite does not say how.
+        """
         raise NotImplementedError
 
     def _certify(self, out: Path | None = None, case: TaskCase | None = None, **run: Any) -> xr.Dataset:
         case = self.make() if case is None else case
-        arguments = {"progress": NoProgress(), "options": SamplingOptions(batch_size=16), "executor": "serial"} | run
+        usual = {"progress": NoProgress(), "options": SamplingOptions(batch_size=16), "executor": "serial"}
+        arguments: dict[str, Any] = usual | run
         unusable = arguments.pop("unusable", None)
         made = Run(out, **arguments)
         if unusable is not None:
