@@ -166,7 +166,9 @@ def main() -> None:
     low, high, same = arguments.levels
     kinds = {
         "localized": {shape: localized(shape, arguments.points, arguments.cells, low, high) for shape in SHAPES},
-        "isotropic": {shape: ls.isotropic_layout(same, (arguments.points,), (arguments.points,)) for shape in SHAPES},
+        "isotropic": {
+            shape: ls.layout.isotropic_layout(same, (arguments.points,), (arguments.points,)) for shape in SHAPES
+        },
     }
     rng = np.random.default_rng(1)
     names = [f"{shape} {number}" for shape in SHAPES for number in range(1, arguments.clouds + 1)]

@@ -246,7 +246,7 @@ def test_words_and_arguments() -> None:
         PerPoint(-1)
     with pytest.raises(InvalidInputError, match="most"):
         PerPoint(0)
-    layout = ls.isotropic_layout(0.1, (POINTS,), (POINTS,))
+    layout = ls.layout.isotropic_layout(0.1, (POINTS,), (POINTS,))
     with pytest.raises(InvalidInputError, match="Bernoulli"):
         PerPoint().threat([1.0], np.zeros((3, POINTS)), layout, Bernoulli())
 
@@ -254,9 +254,9 @@ def test_words_and_arguments() -> None:
 @pytest.mark.parametrize("method", [Cohen(), SegCertify()])
 def test_baselines_that_know_balls_alone_refuse_other_threats(method: Any) -> None:
     """They counted what survives the ball, and the result said that every point may move by ε."""
-    task, layout = PointTask(MODEL, [scan(template())]), ls.isotropic_layout(0.2, (POINTS,), (POINTS,))
+    task, layout = PointTask(MODEL, [scan(template())]), ls.layout.isotropic_layout(0.2, (POINTS,), (POINTS,))
     certified(task, layout, method=method)
-    for threat in (PerPoint(), ls.Flips()):
+    for threat in (PerPoint(), ls.tasks.arrays.Flips()):
         with pytest.raises(InvalidInputError, match="threat"):
             certified(task, layout, threat, method=method)
 
@@ -402,7 +402,7 @@ def test_models_that_do_not_fit_are_named() -> None:
         with pytest.raises(InvalidInputError) as caught:
             certified(
                 PointTask(model, [template()]),
-                ls.isotropic_layout(0.1, (POINTS,), (1 if field == "model" else POINTS,)),
+                ls.layout.isotropic_layout(0.1, (POINTS,), (1 if field == "model" else POINTS,)),
             )
         assert caught.value.field == field
         assert "batch" in caught.value.remedy

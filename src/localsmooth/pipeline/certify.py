@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
+from types import NoneType
 from typing import Any
 
 import xarray as xr
 
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
@@ -56,9 +57,9 @@ def certify(
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
     """
-    for field, value, kind in (("task", task, Task), ("smoothing", smoothing, Smoothing), ("run", run, Run)):
-        if not isinstance(value, kind) and not (field == "run" and value is None):
-            raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {kind.__name__}")
+    require_kind("task", task, Task)
+    require_kind("smoothing", smoothing, Smoothing)
+    require_kind("run", run, Run, NoneType)
     task.require_settings(prove)
     run = Run() if run is None else run
     executor = None if run.executor is None else named_executor(run.executor)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from localsmooth.bounds import require_certifiable
+from localsmooth.certificates import require_applicable
 from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
@@ -94,7 +95,11 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 require_certifiable(
                     plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
+        if method is None:
+            require_applicable(settings.certificates, noise, layouts[0].levels)
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        for made in {id(made): made for made in layouts}.values():
+            settings.threat.threat(settings.budgets, shown[id(made)], made, noise)  # refuses what does not fit
         plan = with_goals(
             plan,
             layouts,
