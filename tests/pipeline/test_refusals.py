@@ -13,8 +13,11 @@ import pytest
 import localsmooth as ls
 from localsmooth import baselines, certificates, graphs
 from localsmooth.execution import NoProgress
-from localsmooth.layout import Partition
+from localsmooth.layout import Partition, isotropic_layout
+from localsmooth.results import run_info
+from localsmooth.runs import OtherRunError
 from localsmooth.tasks.arrays import Flips, Kind, PerPosition
+from localsmooth.tasks.tokens import TokenTask
 from tests.seeding import seeded
 
 SCRIPT = """
@@ -125,3 +128,14 @@ def test_what_does_not_fit_a_graph_is_refused_before_anything_is_drawn(tmp_path:
         with pytest.raises(ls.InvalidInputError, match=f"^{field}"):
             ls.certify(task, ls.Smoothing(layout, ls.SamplingPlan(9, 200)), wrong, run=ls.Run(out=tmp_path / "run"))
     assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+def test_a_directory_keeps_the_kind_of_input_that_it_was_finished_with(tmp_path: Path):
+    """The same arrays are the same tallies, whatever they are called; the words of a record would be lost."""
+    tokens = np.ones((5, 3), np.float32)
+    smoothing = ls.Smoothing(isotropic_layout(0.3, (5,), (5,)), ls.SamplingPlan(9, 200))
+    settings, run = ls.Settings(0.05, [0.0]), ls.Run(out=tmp_path, progress=NoProgress())
+    ls.certify(TokenTask(MODEL, [tokens], words=[list("abcde")]), smoothing, settings, run=run)
+    with pytest.raises(OtherRunError, match="finished run on tokens"):
+        ls.certify(ls.ArrayTask(MODEL, [tokens.T]), smoothing, settings, run=run)
+    assert run_info(ls.recertify(tmp_path)).task == "tokens"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import xarray as xr
 
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError, require_kind
+from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
 from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
+from localsmooth.runs import OtherRunError
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, sampled_at, save_record
+from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, load_record, sampled_at, save_record
 
 __all__ = ["certify"]
 
@@ -64,6 +66,8 @@ def certify(
     run = Run() if run is None else run
     executor = None if run.executor is None else named_executor(run.executor)
     out = None if run.out is None else expanded(run.out)
+    if out is not None:
+        _require_same_kind(out, task.name)
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
     assignment = task.assign(smoothing, prove, options, run.scores)
@@ -113,6 +117,16 @@ def certify(
         if out is not None:
             save_result(result, out)
     return result
+
+
+def _require_same_kind(out: Path, name: str) -> None:
+    """Refuse a directory with a finished run on another kind of input, whose record would be lost."""
+    try:
+        known = load_record(out).task
+    except LocalsmoothError:
+        return  # nothing is finished there, or the record is to be written anew
+    if known != name:
+        raise OtherRunError(f"{out} holds a finished run on {known}, not on {name}. Use another run directory")
 
 
 def _versions() -> dict[str, str]:
