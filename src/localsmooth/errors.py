@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["InvalidInputError", "LocalsmoothError", "ModelFailedError", "OutputError"]
+from collections.abc import Mapping
+
+__all__ = [
+    "InvalidInputError",
+    "LocalsmoothError",
+    "ModelFailedError",
+    "OutputError",
+    "require_kind",
+    "require_several",
+]
 
 
 class LocalsmoothError(Exception):
@@ -27,6 +36,34 @@ class InvalidInputError(LocalsmoothError, ValueError):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{field}: {problem}. {remedy}")
+
+
+def require_kind(field: str, value: object, *kinds: type) -> None:
+    """Refuse what is of none of some classes, and classes where objects are wanted.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the field and the classes.
+    """
+    if isinstance(value, kinds) and not isinstance(value, type):
+        return
+    got = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+    names = ["None" if kind is type(None) else kind.__name__ for kind in kinds]
+    raise InvalidInputError(field, f"got {got}", f"Pass a {' or '.join(names)}")
+
+
+def require_several(field: str, value: object, what: str) -> None:
+    """Refuse what is no list, tuple, array or the like: single objects, texts, iterators that can be read once.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the field, and what it is a list of.
+    """
+    indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) > 0
+    if not indexed or isinstance(value, str | bytes | Mapping):
+        raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a list of {what}")
 
 
 class ModelFailedError(LocalsmoothError, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "VoteCertificate",
     "checked_lower_probability",
     "checked_score_bounds",
+    "require_applicable",
     "require_noise",
 ]
 
@@ -122,6 +124,26 @@ def require_noise(certificate: str, noise: Noise, family: type[NoiseFamily]) -> 
             f"Use it with {family.__name__}, or pick a certificate of this noise",
         )
     return noise
+
+
+def require_applicable(
+    certificates: Sequence[VoteCertificate | ScoreCertificate],
+    noise: Noise,
+    levels: Float[np.ndarray, "output_groups input_groups *parameters"],
+) -> None:
+    """Refuse certificates that do not apply to a noise, by trying each on an output that abstains.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the certificate and the noise that it was derived for.
+    """
+    nothing, first = np.zeros(1), np.zeros(1, dtype=np.int64)
+    for certificate in certificates:
+        if isinstance(certificate, VoteCertificate):
+            certificate.certificates(noise, levels[:1], nothing, first)
+        else:
+            certificate.certificates(noise, levels[:1], nothing, nothing + 1.0, nothing, first)
 
 
 def checked_lower_probability(q: Float[np.ndarray, "outputs"]) -> Float[np.ndarray, "outputs"]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
+from pathlib import Path
+from types import NoneType
 from typing import Any, overload
 
 import xarray as xr
 
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
 from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
 from localsmooth.models import Model
 from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
+from localsmooth.runs import OtherRunError
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, sampled_at, save_record
+from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, load_record, sampled_at, save_record
 
 __all__ = ["certify"]
 
@@ -72,14 +75,15 @@ def certify(
     elif before:
         name = next(iter(before))
         raise InvalidInputError(name, "certify takes no such argument", "Put it into Smoothing, Settings or Run")
-    for field, value, kind in (("task", task, Task), ("smoothing", smoothing, Smoothing), ("run", run, Run)):
-        if not isinstance(value, kind) and not (field == "run" and value is None):
-            remedy = "Pass a task, such as ArrayTask(model, images)" if kind is Task else f"Pass a {kind.__name__}"
-            raise InvalidInputError(field, f"got a {type(value).__name__}", remedy)
+    require_kind("task", task, Task)
+    require_kind("smoothing", smoothing, Smoothing)
+    require_kind("run", run, Run, NoneType)
     task.require_settings(prove)
     run = Run() if run is None else run
     executor = None if run.executor is None else named_executor(run.executor)
     out = None if run.out is None else expanded(run.out)
+    if out is not None:
+        _require_same_kind(out, task.name)
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
     assignment = task.assign(smoothing, prove, options, run.scores)
@@ -129,6 +133,16 @@ def certify(
         if out is not None:
             save_result(result, out)
     return result
+
+
+def _require_same_kind(out: Path, name: str) -> None:
+    """Refuse a directory with a finished run on another kind of input, whose record would be lost."""
+    try:
+        known = load_record(out).task
+    except LocalsmoothError:
+        return  # nothing is finished there, or the record is to be written anew
+    if known != name:
+        raise OtherRunError(f"{out} holds a finished run on {known}, not on {name}. Use another run directory")
 
 
 def _versions() -> dict[str, str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from localsmooth.disk import expanded
+from localsmooth.errors import require_kind
 from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import load_record, require_normalised_scores, require_same_run, task_of
@@ -39,9 +41,9 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     RunRecordError
         If the directory holds no finished run.
     InvalidInputError
-        If the settings are those of another kind of input.
+        If the settings are those of another kind of input, or `run` is no path.
     """
-    folder = expanded(run)
+    folder = _folder(run)
     record = load_record(folder)
     task = task_of(record.task)
     settings = task.settings(record) if prove is None else prove
@@ -69,6 +71,13 @@ def settings_of(run: str | os.PathLike[str]) -> Any:
     ------
     RunRecordError
         If the directory holds no finished run.
+    InvalidInputError
+        If `run` is no path.
     """
-    record = load_record(expanded(run))
+    record = load_record(_folder(run))
     return task_of(record.task).settings(record)
+
+
+def _folder(run: str | os.PathLike[str]) -> Path:
+    require_kind("run", run, str, os.PathLike)
+    return expanded(run)

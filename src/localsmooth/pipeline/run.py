@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
+from localsmooth.errors import require_kind
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import ScoreCounting
@@ -43,6 +45,11 @@ class Run:
         How scores are counted; by default only where the settings need them, and as little as they need.
     configuration
         What to store as the configuration of the run: plain JSON values.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming what is of another kind.
     """
 
     out: str | os.PathLike[str] | None = None
@@ -54,3 +61,16 @@ class Run:
     options: SamplingOptions | None = None
     scores: ScoreCounting | None = None
     configuration: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for field, kinds in (
+            ("out", (str, os.PathLike, NoneType)),
+            ("name", (str,)),
+            ("store", (str, NoneType)),
+            ("part", (Part, NoneType)),
+            ("progress", (SamplingProgress, NoneType)),
+            ("options", (SamplingOptions, NoneType)),
+            ("scores", (ScoreCounting, NoneType)),
+            ("configuration", (Mapping, NoneType)),
+        ):
+            require_kind(field, getattr(self, field), *kinds)

@@ -6,8 +6,9 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import NoneType
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.runs.stopping import StoppingRule
 
 __all__ = ["Chunk", "SamplingPlan", "Stage"]
@@ -77,6 +78,7 @@ class SamplingPlan:
         for field in ("n_candidate", "n_bound", "chunk_size"):
             if getattr(self, field) < 1:
                 raise InvalidInputError(field, f"got {getattr(self, field)}", "Pass at least 1")
+        require_kind("stop", self.stop, StoppingRule, NoneType)
         if self.seed < 0:
             raise InvalidInputError("seed", f"got {self.seed}", "Pass a non-negative integer")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import NoneType
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import require_kind
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.noise import Noise
 from localsmooth.runs import SamplingPlan
@@ -38,10 +39,7 @@ class Smoothing:
     noise: Noise | None = None
 
     def __post_init__(self) -> None:
-        for field, kinds in (("layout", (Layout, LayoutRecipe)), ("plan", (SamplingPlan,)), ("noise", (Noise,))):
-            value = getattr(self, field)
-            if field == "layout" and isinstance(value, list | tuple) and all(isinstance(one, kinds) for one in value):
-                continue
-            if not isinstance(value, kinds) and not (field == "noise" and value is None):
-                names = " or ".join(kind.__name__ for kind in kinds)
-                raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a {names}")
+        for layout in self.layout if isinstance(self.layout, list | tuple) else (self.layout,):
+            require_kind("layout", layout, Layout, LayoutRecipe)
+        require_kind("plan", self.plan, SamplingPlan)
+        require_kind("noise", self.noise, Noise, NoneType)

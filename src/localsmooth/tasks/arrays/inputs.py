@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from os import PathLike
 
 import numpy as np
 import torch
 
 from localsmooth.datasets import Item, ItemSet
-from localsmooth.errors import InvalidInputError, LocalsmoothError
+from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind, require_several
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_form, check_item, check_model
@@ -41,6 +42,13 @@ def item_set(
                 "Pass them to the ItemSet",
             )
         return images
+    require_several("images", images, "arrays, or an ItemSet")
+    if labels is not None:
+        require_several("labels", labels, "label maps")
+    if class_names is not None:
+        require_several("class_names", class_names, "names")
+    if ignore_label is not None:
+        require_kind("ignore_label", ignore_label, Integral)
     if labels is not None and len(labels) != len(images):
         one = len(images) and len(labels) and np.shape(images[0]) == (len(labels), *np.shape(labels[0]))
         if one:

@@ -6,13 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import NoneType
 
 import numpy as np
 
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
@@ -166,7 +167,7 @@ class Settings:
     Raises
     ------
     InvalidInputError
-        For α outside (0, 1), and missing, negative or infinite budgets.
+        For α outside (0, 1), missing, negative or infinite budgets, and strategies that are none.
     """
 
     alpha: float
@@ -202,6 +203,16 @@ class Settings:
             raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
         if isinstance(certificates, list) and not certificates:  # the empty tuple stands for the default
             raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
+        require_several("certificates", certificates or (), "base certificates")
+        for one in certificates or ():
+            require_kind("certificates", one, VoteCertificate, ScoreCertificate)
+        for name, value, kinds in (
+            ("simultaneous", simultaneous, (Simultaneous, CandidateRule)),
+            ("score_bound", score_bound, (ScoreBound,)),
+            ("threat", threat, (ItemThreat,)),
+            ("method", method, (ItemMethod,)),
+        ):
+            require_kind(name, value, *kinds, NoneType)
         for name, value in {
             "alpha": failure,
             "budgets": tuple(sorted({short_decimal(size) for size in sizes})),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from localsmooth.bounds import require_certifiable
+from localsmooth.certificates import require_applicable
 from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
@@ -94,7 +96,11 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 require_certifiable(
                     plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
+        if method is None:
+            require_applicable(settings.certificates, noise, layouts[0].levels)
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        for made in {id(made): made for made in layouts}.values():
+            settings.threat.threat(settings.budgets, shown[id(made)], made, noise)  # refuses what does not fit
         plan = with_goals(
             plan,
             layouts,
@@ -149,6 +155,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             bound_names=list(settings.bounds),
             sequence=sequence,
             further=() if method is None else method.further,
+            details={"threat": settings.threat.words(noise)},
         )
         return Assignment(
             subject,
@@ -170,8 +177,16 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
 
     @classmethod
     def settings(cls, record: RunRecord) -> Settings:
-        """α, budgets and bounds of the record."""
-        return Settings(record.alpha, record.budgets, bounds=known_bounds(record.bound_names))
+        """α, budgets and bounds of the record; the user is told where it speaks of another threat than the default."""
+        made = Settings(record.alpha, record.budgets, bounds=known_bounds(record.bound_names))
+        words = made.threat.words(noise_from_configuration(record.noise))
+        if record.details.get("threat", words) != words:
+            warnings.warn(
+                f"the run was certified under every {record.details['threat']}; name the threat in the settings, or "
+                f"what is certified again is about every {words}",
+                stacklevel=3,
+            )
+        return made
 
     @classmethod
     def result(

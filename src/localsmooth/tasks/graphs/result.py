@@ -35,7 +35,7 @@ from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.record import RunRecord
 
-__all__ = ["graph_result"]
+__all__ = ["graph_result", "require_depth"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +118,25 @@ def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
     inputs = sampled.layout.inputs
     if not settings.strictly_local:
         return _Certified(bounded.base, inputs, np.arange(inputs.count), bounded.lower)
-    if sampled.depth is None:
-        raise InvalidInputError(
-            "strictly_local", "it is not known how far the classifier sees", "Use a GCN, or pass the module's depth"
-        )
-    fields = receptive_fields(sampled.graph.adjacency, sampled.nodes, sampled.depth)
+    fields = receptive_fields(sampled.graph.adjacency, sampled.nodes, require_depth(sampled.depth))
     local = strictly_local(bounded.base, inputs, fields)
     first = np.unique(local.inputs.labels, return_index=True)[1]
     return _Certified(local.base, local.inputs, inputs.labels[first].astype(np.int64), bounded.lower)
+
+
+def require_depth(depth: int | None) -> int:
+    """Return how far a classifier sees.
+
+    Raises
+    ------
+    InvalidInputError
+        If that is not known.
+    """
+    if depth is None:
+        raise InvalidInputError(
+            "strictly_local", "it is not known how far the classifier sees", "Use a GCN, or pass the module's depth"
+        )
+    return depth
 
 
 class _Curves:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
+from types import NoneType
 
 from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound, Naive, as_bounds
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.graphs.threat import AttackLimits
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
@@ -62,6 +64,17 @@ class GraphSettings:
     baseline: SparseSmooth | None = None
 
     def __post_init__(self) -> None:
+        require_several("certificates", self.certificates, "base certificates")
+        for one in self.certificates:
+            require_kind("certificates", one, VoteCertificate, ScoreCertificate)
+        for name, kinds in (
+            ("alpha", (Real,)),
+            ("simultaneous", (Simultaneous, CandidateRule)),
+            ("score_bound", (ScoreBound,)),
+            ("limits", (AttackLimits,)),
+            ("baseline", (SparseSmooth, NoneType)),
+        ):
+            require_kind(name, getattr(self, name), *kinds)
         if not 1e-60 <= self.alpha < 1:
             raise InvalidInputError("alpha", f"got {self.alpha}", "Pass a probability between 0 and 1, such as 0.01")
         for name in ("additions", "deletions"):

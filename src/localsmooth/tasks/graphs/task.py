@@ -10,6 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Int
 
 from localsmooth.bounds import require_certifiable
+from localsmooth.certificates import require_applicable
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
@@ -21,7 +22,7 @@ from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.counters import SCORE_BINS
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.positions import node_positions
-from localsmooth.tasks.graphs.result import graph_result
+from localsmooth.tasks.graphs.result import graph_result, require_depth
 from localsmooth.tasks.graphs.sampler import AttributeSubject
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
@@ -96,6 +97,11 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         if smoothing.noise is not None and not isinstance(smoothing.noise, SparseFlips):
             raise InvalidInputError("noise", f"got {type(smoothing.noise).__name__}", "Graphs take SparseFlips")
         layout = smoothing.layout
+        require_applicable(settings.certificates, SparseFlips(), layout.levels)
+        if settings.baseline is not None:
+            settings.baseline.require(layout, SparseFlips())
+        if settings.strictly_local:
+            require_depth(self.classifier.depth)
         if not settings.needs_scores and smoothing.plan.stop is None:
             require_certifiable(smoothing.plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
         plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, outputs=self.nodes)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from localsmooth.datasets import Item, ItemSet
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_several
 from localsmooth.models import Model
 from localsmooth.sampling import ArraySubject, SamplingOptions
 from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
@@ -63,6 +63,9 @@ class PointTask(ArrayTask):
         ignore_label: int | None = None,
         units: str = "coordinates",
     ) -> None:
+        for field, given in (("clouds", clouds), ("labels", labels), ("names", names)):
+            if field == "clouds" or given is not None:
+                require_several(field, given, "one for each cloud")
         if len(clouds) == 0:
             raise InvalidInputError("clouds", "there is none", _SHAPE)
         if np.ndim(clouds[0]) == 1:
@@ -70,7 +73,7 @@ class PointTask(ArrayTask):
         for field, given in (("labels", labels), ("names", names)):
             if given is not None and len(given) != len(clouds):
                 raise InvalidInputError(field, f"{len(given)} for {len(clouds)} clouds", "Give one per cloud")
-        called = [f"cloud {index}" for index in range(len(clouds))] if names is None else list(names)
+        called = [f"cloud {index}" for index in range(len(clouds))] if names is None else list(map(str, names))
         items = [
             _item(index, called[index], np.asarray(cloud), None if labels is None else np.asarray(labels[index]))
             for index, cloud in enumerate(clouds)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import xarray as xr
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_several
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.results import attach_names
@@ -61,6 +61,7 @@ class TokenTask(ArrayTask):
         ignore_label: int | None = None,
         units: str = "embedding units",
     ) -> None:
+        require_several("sequences", sequences, "arrays")
         given = [np.asarray(sequence) for sequence in sequences]
         for place, sequence in enumerate(given):
             if sequence.ndim != 2:
@@ -70,7 +71,10 @@ class TokenTask(ArrayTask):
         turned = [sequence.T for sequence in given]
         if words is not None:
             lengths = [len(sequence) for sequence in given]
-            if any(isinstance(line, str) for line in words) or [len(line) for line in words] != lengths:
+            require_several("words", words, "lists of words")
+            for line in words:
+                require_several("words", line, "words for each sequence")
+            if [len(line) for line in words] != lengths:
                 raise InvalidInputError("words", "they are not as many as tokens", "Pass one list of words a sequence")
         self.words = None if words is None else [list(map(str, line)) for line in words]
         super().__init__(model, turned, labels, class_names=class_names, ignore_label=ignore_label, units=units)
@@ -94,7 +98,7 @@ class TokenTask(ArrayTask):
                     f'"{item.name}"',
                     "Predict one class for every token: wrap the module in EmbeddedTagger",
                 )
-        details = {} if self.words is None else {_WORDS: self.words}
+        details = assignment.facts.details | ({} if self.words is None else {_WORDS: self.words})
         return replace(assignment, facts=replace(assignment.facts, details=details))
 
     @classmethod
