@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from rich.console import Console
 
-from localsmooth.bounds import Betting, KFamilywise
+from localsmooth.bounds import Betting, KFamilywise, VoteConfidenceSequence, clopper_pearson_lower
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.cli.graph import print_graph_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
@@ -19,7 +19,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
-from localsmooth.runs import OtherRunError, SamplingPlan
+from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan
 from localsmooth.tasks import StopWhenDecided
 from localsmooth.tasks.arrays import Settings
 from localsmooth.tasks.graphs import (
@@ -469,6 +469,16 @@ def test_clusters_that_are_decided_stop_early(parts, tmp_path):
     assert 0.1 < said.saving.total < 1
     assert "confidence sequence" in " ".join(said.assumptions)
     assert result["certified"].sel(budget=0, target=RATIO).max() > 0.5 * nodes.size
+    # The oracle: the sequence's bound at each node's own number of samples, at the level that the chosen nodes share.
+    with DirectoryStore(tmp_path, read_only=True) as store:
+        votes, counted = store.get_array("item0-votes")[nodes], store.get_array("item0-n")[nodes]
+    level = QUICK.alpha / nodes.size
+    assert counted.min() < 2000
+    assert np.array_equal(result["votes"].values[0, nodes], votes)
+    by_hand = VoteConfidenceSequence().lower(votes.astype(np.int64), counted.astype(np.int64), level)
+    lower = result["lower_probability"].values[0, nodes]
+    np.testing.assert_allclose(lower, by_hand, rtol=1e-12)
+    assert (lower < clopper_pearson_lower(votes.astype(np.int64), counted.astype(np.int64), level)).any()
     again = recertify(tmp_path, QUICK)
     xr.testing.assert_identical(again.drop_attrs(), result.drop_attrs())
     with pytest.raises(InvalidInputError, match="scores"):

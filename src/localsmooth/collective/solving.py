@@ -69,7 +69,7 @@ def solve(problem: Problem, bound: AnyBound | None = None, verify: bool = False,
 
 
 def _own(bound: Bound) -> bool:
-    """Whether the package's own tests speak for a bound: its workers' word for what they proved is taken."""
+    """Whether the package's own tests speak for a bound: its solver's word for what it proved is taken."""
     return type(bound).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from localsmooth.bounds import ScoreHistogram, even_thresholds
 from localsmooth.errors import InvalidInputError
-from localsmooth.sampling import Counters, ItemTally, LabelsAndScores, ScoreBins, Votes
+from localsmooth.sampling import Counters, ItemTally
+from localsmooth.tasks.scores import ScoreCounting
 
 __all__ = ["SCORE_BINS", "node_counters", "score_histogram"]
 
@@ -16,7 +17,7 @@ SCORE_BINS = 256
 
 def node_counters(bins: int = SCORE_BINS) -> Counters:
     """Votes, and a histogram of the candidate's scores, from the same samples."""
-    return Counters(candidate=(LabelsAndScores(),), bound=(Votes(), ScoreBins(bins)))
+    return ScoreCounting("histogram", bins).counters()
 
 
 def score_histogram(tally: ItemTally, outputs: np.ndarray | None = None) -> ScoreHistogram:
