@@ -69,6 +69,8 @@ class OutputVotes:
     planned
         N₂ as it was planned, for rules that look at it: where `n` depended on the votes, nothing that feeds a bound
         may depend on `n`. None where `n` is one number, which is then the plan's.
+    clean
+        What the base classifier predicts without noise; None if it was not asked. No bound looks at it.
 
     Raises
     ------
@@ -83,6 +85,7 @@ class OutputVotes:
     sequence: VoteConfidenceSequence | None = None
     candidate_votes: CandidateVotes | None = None
     planned: int | None = None
+    clean: Int[np.ndarray, "outputs"] | None = None
 
     def __post_init__(self) -> None:
         if self.sequence is None and not isinstance(self.n, int):
@@ -112,6 +115,7 @@ class OutputVotes:
             n=self.n if isinstance(self.n, int) else self.n[outputs],
             scores=scores and OutputScores(scores.tally.part(outputs), scores.reference[outputs]),
             candidate_votes=first and CandidateVotes(first.votes[outputs], first.n),
+            clean=None if self.clean is None else self.clean[outputs],
         )
 
     def rule(self, simultaneous: Simultaneous | CandidateRule, alpha: float) -> Simultaneous:

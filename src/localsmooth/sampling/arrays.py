@@ -159,6 +159,23 @@ class ArraySubject(Subject):
                         raise
                 size //= 2  # as the run will
 
+    def clean_labels(self, item: int) -> Integer[np.ndarray, "..."]:
+        """Ask the model once about the item, or once about every window."""
+        layout = self.layouts[item]
+        outputs = layout.outputs
+        made = np.empty(outputs.shape, np.int32)
+        for group in range(outputs.count if layout.views else 1):
+            region = Region.of(layout, group, self.device)
+            here = outputs.labels == group
+            if not layout.views:
+                here[...] = True
+                region = replace(region, box=tuple(slice(0, size) for size in outputs.shape), index=None)
+            with torch.inference_mode():
+                shown = region.of_item(self.items[item].to(self.device)).contiguous()[None]
+                labels = Predictions(self.model(shown), region, self.model.output, self.model.classes, 1).clean_labels()
+            made[here] = labels
+        return made
+
     def trial_labels(self, item: int, group: int, key: tuple[int, ...], count: int) -> Integer[np.ndarray, " labels"]:
         """Labels of a few samples, two at a time; the noise is the CPU's on every device."""
         model, made = self.model, list[np.ndarray]()

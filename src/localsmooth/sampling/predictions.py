@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import torch
+from jaxtyping import Integer
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import OutputKind
@@ -105,6 +107,19 @@ class Predictions:
         maximal = (scores == self._best.unsqueeze(1)).to(type_)
         maximal.mul_(ranks.view(-1, *[1] * (scores.ndim - 2)))
         return (self.classes - maximal.amax(dim=1)).clamp_(max=self.classes - 1)
+
+    def clean_labels(self) -> Integer[np.ndarray, " outputs"]:
+        """Labels of a batch of one that was drawn without noise.
+
+        Raises
+        ------
+        InvalidInputError
+            If a score is NaN or infinite, or a label is no class.
+        """
+        if bool(self.faulty):
+            problem = "without noise it returns scores that are not finite, or labels that are no classes"
+            raise InvalidInputError("model", problem, "Repair the model, or the item: the samples drawn are kept")
+        return self.labels.cpu().numpy().astype(np.int32).ravel()
 
     @cached_property
     def _best(self) -> torch.Tensor:

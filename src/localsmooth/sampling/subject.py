@@ -175,6 +175,16 @@ class Subject(ABC):
         del plan, store, conditions
         return Ready(self, BatchSize(options.batch_size or 1))
 
+    @abstractmethod
+    def clean_labels(self, item: int) -> Integer[np.ndarray, "..."]:
+        """Return what the base classifier predicts without noise, in the shape of the item's outputs.
+
+        Parameters
+        ----------
+        item
+            Which item. Where output groups have windows, each is shown its own.
+        """
+
     def trial_labels(self, item: int, group: int, key: tuple[int, ...], count: int) -> Integer[np.ndarray, " labels"]:
         """Labels of a few samples, batch by batch, that are the same on every device.
 

@@ -41,6 +41,8 @@ def keep_votes(votes: OutputVotes, index: int, store: Store) -> None:
     store.put_array(f"item{index}-votes", votes.votes)
     if votes.candidate_votes is not None:
         store.put_array(f"item{index}-candidate-votes", votes.candidate_votes.votes)
+    if votes.clean is not None:
+        store.put_array(f"item{index}-clean", votes.clean)
     if not isinstance(votes.n, int):
         store.put_array(f"item{index}-n", votes.n)
     if votes.scores is not None:
@@ -49,7 +51,7 @@ def keep_votes(votes: OutputVotes, index: int, store: Store) -> None:
 
 
 def kept_votes(record: RunRecord, index: int, store: Store) -> OutputVotes:
-    """Read back what `keep_votes` kept; runs from before votes of the candidate stage were kept have none.
+    """Read back what `keep_votes` kept; earlier versions kept no votes of the candidate stage, or no clean predictions.
 
     Raises
     ------
@@ -70,6 +72,7 @@ def kept_votes(record: RunRecord, index: int, store: Store) -> OutputVotes:
         record.sequence,
         first,
         record.n_bound,
+        store.get_array(f"item{index}-clean") if store.has_array(f"item{index}-clean") else None,
     )
 
 

@@ -127,10 +127,10 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                     item.label,
                     ignored_outputs(item.label, self.items.ignore_label),
                     made,
-                    of_item.votes,
+                    replace(of_item.votes, clean=subject.clean_labels(index).ravel()),
                     of_item.further,
                 )
-                for item, made, of_item in zip(self.items, layouts, drawn, strict=True)
+                for index, (item, made, of_item) in enumerate(zip(self.items, layouts, drawn, strict=True))
             ]
 
         def draw(store: Store, progress: SamplingProgress) -> Sequence[SampledItem]:

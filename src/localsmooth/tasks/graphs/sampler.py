@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Integer
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
@@ -86,6 +87,19 @@ class GraphSubject(Subject):
     def try_out(self) -> None:
         """Refuse a classifier that mixes the graphs of a batch, or sees farther than it says."""
         self.classifier.try_out(self.graph)
+
+    @torch.inference_mode()
+    def clean_labels(self, item: int) -> Integer[np.ndarray, " nodes"]:
+        """Ask the classifier about the graph as it is."""
+        del item
+        nodes = np.arange(self.graph.nodes)
+        classifier = self.classifier.prepare(self.graph, nodes)
+        attributes = self.graph.attributes[classifier.inputs].tocsr()
+        nothing = np.zeros(classifier.inputs.size)
+        noise = AttributeNoise(attributes, nothing, nothing)
+        whole = Region(None, np.zeros(0), nodes.shape, (slice(0, nodes.size),), None)
+        scores = classifier(noise, [noise.draw(self.stream(()))])
+        return Predictions(scores, whole, OutputKind.LOGITS, self.classes, 1).clean_labels()
 
     @abstractmethod
     def content(self) -> dict[str, object]:

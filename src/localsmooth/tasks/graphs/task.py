@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -117,7 +118,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
                 self.graph,
                 layout,
                 self.nodes,
-                collected_votes(tallies[0], scores, sequence),
+                replace(collected_votes(tallies[0], scores, sequence), clean=subject.clean_labels(0)),
                 places,
                 self.classifier.depth,
             )
