@@ -11,7 +11,14 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, Partition, View
 from localsmooth.noise import Gaussian
 from localsmooth.sampling import ArraySubject
-from localsmooth.tasks.graphs import GCN, AttributeSubject, NetworkClassifier, cluster_layout, digit_graph, metis_clusters
+from localsmooth.tasks.graphs import (
+    GCN,
+    AttributeSubject,
+    NetworkClassifier,
+    cluster_layout,
+    digit_graph,
+    metis_clusters,
+)
 from localsmooth.tasks.graphs.counters import node_counters
 from tests.sampling.exact import ExactModel, make_item, make_layout
 from tests.seeding import seeded

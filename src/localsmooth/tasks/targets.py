@@ -1,0 +1,324 @@
+"""What a certificate counts: outputs that keep their prediction, each worth what it is worth to the user.
+
+Values are fixed by labels, clean predictions and the user alone, and which outputs qualify by the candidate stage
+besides; none depends on the samples that are bounded. So a certified sum of values is as sound as a count
+(MATH section 11).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from localsmooth.certificates import ABSTAIN
+from localsmooth.errors import InvalidInputError
+from localsmooth.results import ACCURACY, RATIO
+
+__all__ = [
+    "TARGETS",
+    "Accuracy",
+    "Agreement",
+    "Balanced",
+    "Foreground",
+    "OfClass",
+    "Predicted",
+    "Ratio",
+    "Stakes",
+    "Target",
+    "Weighted",
+    "stakes_of",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Outputs of one item, flat, as targets look at them.
+
+    Parameters
+    ----------
+    prediction
+        Predicted class of each output, or `ABSTAIN`.
+    label
+        Known classes; None where there are none.
+    clean
+        Predictions of the base classifier without noise; None where it was not asked.
+    ignored
+        Outputs that do not count; None if all count.
+    class_names
+        Name of each class.
+    """
+
+    prediction: Int[np.ndarray, "outputs"]
+    label: Int[np.ndarray, "outputs"] | None
+    clean: Int[np.ndarray, "outputs"] | None
+    ignored: Bool[np.ndarray, "outputs"] | None
+    class_names: Sequence[str]
+
+    @property
+    def counted(self) -> Bool[np.ndarray, "outputs"]:
+        """Outputs that are not ignored."""
+        return np.ones(self.prediction.size, np.bool_) if self.ignored is None else ~self.ignored
+
+    @property
+    def reference(self) -> Int[np.ndarray, "outputs"] | None:
+        """The labels, or without them what the clean model predicts."""
+        return self.clean if self.label is None else self.label
+
+
+@dataclass(frozen=True, eq=False)
+class Stakes:
+    """What one target makes of one item.
+
+    Parameters
+    ----------
+    values
+        What each output adds while it keeps its prediction; 0 where that cannot count.
+    total
+        What all outputs together would be worth, right or wrong: the denominator of every share.
+    """
+
+    values: Float[np.ndarray, "outputs"]
+    total: float
+
+    @property
+    def counts(self) -> bool:
+        """Whether every value is 0 or 1, so that sums are numbers of outputs."""
+        return bool(np.isin(self.values, (0.0, 1.0)).all())
+
+
+@dataclass(frozen=True)
+class Target(ABC):
+    """One way of counting.
+
+    Attributes
+    ----------
+    name
+        Name in results and configurations.
+    title
+        What charts call the certified share.
+    kept
+        What a certified output does, in the words of a promise.
+    """
+
+    name: str = field(init=False)
+    title: str = field(init=False)
+    kept: str = field(init=False, default="keep their correct prediction")
+
+    def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
+        """What a prediction must be equal to in order to count; labels, or else clean predictions."""
+        return outputs.reference
+
+    @abstractmethod
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """What each output would be worth; called where there is a reference, if one is needed."""
+
+    def stakes(self, outputs: Predicted) -> Stakes | None:
+        """Value every output of an item; None where the target needs labels or clean predictions that are missing.
+
+        Parameters
+        ----------
+        outputs
+            The outputs of one item.
+
+        Raises
+        ------
+        InvalidInputError
+            If weights do not fit the item.
+        """
+        reference = self.reference(outputs)
+        if reference is None:
+            return None
+        worth = np.where(outputs.counted, self.worth(outputs), 0.0)
+        right = (outputs.prediction != ABSTAIN) & (outputs.prediction == reference)
+        values = np.where(right, worth, 0.0)
+        total = math.fsum(worth)
+        # Shares of the total must not be rounded up; numbers of outputs are exact.
+        return Stakes(values, total if total.is_integer() else math.nextafter(total, math.inf))
+
+
+@dataclass(frozen=True)
+class Ratio(Target):
+    """Every output that keeps its prediction, right or wrong."""
+
+    name: str = field(init=False, default=RATIO)
+    title: str = field(init=False, default="Certified ratio")
+    kept: str = field(init=False, default="keep their prediction")
+
+    def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"]:
+        """The predictions themselves."""
+        return outputs.prediction
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """1 each."""
+        return np.ones(outputs.prediction.size)
+
+
+@dataclass(frozen=True)
+class Accuracy(Target):
+    """Every output that is right and stays so."""
+
+    name: str = field(init=False, default=ACCURACY)
+    title: str = field(init=False, default="Certified accuracy")
+
+    def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
+        """The labels."""
+        return outputs.label
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """1 each."""
+        return np.ones(outputs.prediction.size)
+
+
+@dataclass(frozen=True)
+class Agreement(Target):
+    """Every output whose prediction is that of the clean model, and stays so."""
+
+    name: str = field(init=False, default="agreement")
+    title: str = field(init=False, default="Certified agreement with the clean model")
+    kept: str = field(init=False, default="keep the prediction of the clean model")
+
+    def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
+        """Clean predictions."""
+        return outputs.clean
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """1 each."""
+        return np.ones(outputs.prediction.size)
+
+
+@dataclass(frozen=True)
+class Balanced(Target):
+    """Recall averaged over the classes that occur: rare classes weigh as much as the background."""
+
+    name: str = field(init=False, default="balanced")
+    title: str = field(init=False, default="Certified balanced recall")
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """1 / (classes · size of the class)."""
+        reference = outputs.reference
+        assert reference is not None
+        sizes = np.bincount(reference[outputs.counted], minlength=1)
+        here = np.clip(reference, 0, sizes.size - 1)  # ignored outputs may be labelled by no class
+        return 1.0 / (np.count_nonzero(sizes) * np.maximum(sizes[here], 1))
+
+
+@dataclass(frozen=True)
+class Foreground(Target):
+    """Outputs of all classes but the background's.
+
+    Parameters
+    ----------
+    background
+        Names or numbers of the classes that do not count; the first class by default.
+    """
+
+    background: tuple[str | int, ...] = (0,)
+    name: str = field(init=False, default="foreground")
+    title: str = field(init=False, default="Certified foreground")
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """1 outside the background."""
+        unwanted = [_class_number(given, outputs.class_names, "background") for given in self.background]
+        assert outputs.reference is not None
+        return (~np.isin(outputs.reference, unwanted)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class OfClass(Target):
+    """Outputs of one class.
+
+    Parameters
+    ----------
+    of
+        Its name or number.
+    """
+
+    of: str | int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"class:{self.of}")
+        object.__setattr__(self, "title", f"Certified recall of {self.of}")
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """1 in the class."""
+        assert outputs.reference is not None
+        return (outputs.reference == _class_number(self.of, outputs.class_names, "of")).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Target):
+    """Outputs by weights of the user's own: a region of interest is a mask of zeros and ones.
+
+    Parameters
+    ----------
+    weights
+        Finite weights of at least 0, in the shape of the outputs of every item.
+        They may not come from the samples that are bounded.
+    name
+        What results call the target.
+    correct
+        Whether an output counts only where it is right (or agrees with the clean model, where there are no labels).
+
+    Raises
+    ------
+    InvalidInputError
+        For negative, infinite or NaN weights, and where all are 0.
+    """
+
+    weights: np.ndarray = field(repr=False)
+    name: str = field(default="weighted", kw_only=True)
+    correct: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.weights, dtype=np.float64)
+        if not (given.size and np.isfinite(given).all() and (given >= 0).all() and (given > 0).any()):
+            raise InvalidInputError(
+                "weights", "they must be finite, at least 0 and not all 0", "Pass one weight for each output"
+            )
+        object.__setattr__(self, "weights", given)
+        object.__setattr__(self, "title", f"Certified share by weights ({self.name})")
+        if not self.correct:
+            object.__setattr__(self, "kept", "keep their prediction")
+
+    def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
+        """Labels or clean predictions where only correct outputs count, else the predictions themselves."""
+        return outputs.reference if self.correct else outputs.prediction
+
+    def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
+        """The weights."""
+        if self.weights.size != outputs.prediction.size:
+            raise InvalidInputError(
+                "weights",
+                f"there are {self.weights.size} for {outputs.prediction.size} outputs",
+                "Pass one weight for each output",
+            )
+        return self.weights.ravel()
+
+
+# One line per target that a configuration can name.
+TARGETS: dict[str, Callable[..., Target]] = {
+    "ratio": Ratio,
+    "accuracy": Accuracy,
+    "agreement": Agreement,
+    "balanced": Balanced,
+    "foreground": Foreground,
+    "class": OfClass,
+}
+
+
+def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Stakes]:
+    """What each target makes of an item, by its name; targets without their reference are left out."""
+    made = {target.name: target.stakes(outputs) for target in targets}
+    return {name: stakes for name, stakes in made.items() if stakes is not None}
+
+
+def _class_number(given: str | int, names: Sequence[str], argument: str) -> int:
+    number = names.index(given) if isinstance(given, str) and given in names else given
+    if isinstance(number, str) or not 0 <= number < len(names):
+        raise InvalidInputError(argument, f"{given!r} is none of the classes", f"Name one of: {', '.join(names)}")
+    return number
