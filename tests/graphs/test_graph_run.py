@@ -132,41 +132,41 @@ def test_the_table_holds_what_the_parts_compute(parts, run):
     for name in ("naive", "lp", "envelope"):
         threat = flip_threat(caps, additions=additions, deletions=deletions)
         by_hand = certify_nodes(base, graph.labels[nodes], threat, DEFAULT_BOUNDS[name])
-        table = result["joint_certified"].isel(item=0).sel(bound=name)
+        table = result["certified"].isel(item=0).sel(bound=name)
         assert table.sel(target="ratio").values.ravel().tolist() == by_hand.robust.tolist()
         assert table.sel(target="accuracy").values.ravel().tolist() == by_hand.correct.tolist()
-    assert result["joint_certified"].sel(target="accuracy", addition=0, deletion=1).max() > 0
+    assert result["certified"].sel(target="accuracy", additions=0, deletions=1).max() > 0
     assert result["total"].values.tolist() == [[nodes.size, nodes.size]]
     # The curve over `budget` is the edge of the table, and so is the one for additions.
-    edge = result["joint_certified"].sel(addition=0)
+    edge = result["certified"].sel(additions=0)
     assert np.array_equal(edge.values, result["certified"].values)
-    assert np.array_equal(kind_curve(result, "deletion")["certified"].values, result["certified"].values)
-    added = kind_curve(result, "addition")
+    assert np.array_equal(kind_curve(result, "deletions")["certified"].values, result["certified"].values)
+    added = kind_curve(result, "additions")
     assert added["budget"].values.tolist() == [0, 1]
-    assert np.array_equal(added["certified"].values, result["joint_certified"].sel(deletion=0).values)
+    assert np.array_equal(added["certified"].values, result["certified"].sel(deletions=0).values)
 
 
 def test_bounds_are_ordered_and_plans_break_what_they_say(parts, run):
     _, result = run
-    certified = result["joint_certified"]
+    certified = result["certified"]
     for weak, strong in (("naive", "lp"), ("lp", "envelope"), ("envelope", "exact")):
         assert (certified.sel(bound=weak) <= certified.sel(bound=strong)).all()
     for name, axis in (("addition", 3), ("deletion", 4)):
         assert (np.diff(certified.values, axis=axis) <= 0).all(), name
-    alone = result["joint_alone"].isel(item=0).values
-    falls = result["joint_falls"].isel(item=0)
+    alone = result["alone"].isel(item=0).values
+    falls = result["falls"].isel(item=0)
     # A node that holds alone cannot fall under any plan; the plan leaves as many as the upper count says.
     assert not (alone & falls.values).any()
     alive = (result["prediction"] >= 0).values[0]
     left = int(alive.sum()) - falls.sel(target="ratio").sum("output_position")
-    assert (left >= result["joint_upper"].isel(item=0).sel(target="ratio")).all()
-    assert (left <= result["joint_upper"].isel(item=0).sel(target="ratio") + 1).all()
+    assert (left >= result["upper"].isel(item=0).sel(target="ratio")).all()
+    assert (left <= result["upper"].isel(item=0).sel(target="ratio") + 1).all()
     naive = alone.sum(axis=-1)
     # Where every node has one certificate the naive bound counts exactly those; with several orders it counts fewer.
     assert (certified.isel(item=0).sel(target="ratio", bound="naive").values <= naive).all()
-    spent = result["joint_attack"].isel(item=0).sum("input_group")
-    assert (spent.isel(flip=0) <= spent["addition"]).all()
-    assert (spent.isel(flip=1) <= spent["deletion"]).all()
+    spent = result["attack"].isel(item=0).sum("input_group")
+    assert (spent.isel(flip=0) <= spent["additions"]).all()
+    assert (spent.isel(flip=1) <= spent["deletions"]).all()
 
 
 def test_the_ratio_is_at_least_the_accuracy(parts, run):
@@ -177,10 +177,10 @@ def test_the_ratio_is_at_least_the_accuracy(parts, run):
     assert correct.sum() < (result["prediction"].values[0, nodes] != ABSTAIN).sum()
     tired = {"tired": OutOfTime(int(correct.sum()))}
     again = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=tired))
-    for table in ("joint_certified", "joint_lower", "certified", "lower"):
+    for table in ("certified", "lower", "certified", "lower"):
         assert (again[table].sel(target=RATIO) >= again[table].sel(target=ACCURACY)).all()
-    naive = result["joint_certified"].sel(target=RATIO, bound="naive", drop=True)
-    assert (again["joint_certified"].sel(target=ACCURACY, bound="tired", drop=True) > naive).any()
+    naive = result["certified"].sel(target=RATIO, bound="naive", drop=True)
+    assert (again["certified"].sel(target=ACCURACY, bound="tired", drop=True) > naive).any()
     base = node_certificates(sample_nodes(*parts[:3], PLAN), parts[2], nodes, alpha=0.1, certificates=(RenyiVotes(),))
     threat = flip_threat(attribute_caps(graph, parts[2].inputs), additions=[0, 0], deletions=[1, 3])
     curve = certify_nodes(base, graph.labels[nodes], threat, tired["tired"])
@@ -207,7 +207,7 @@ def test_nodes_rely_on_votes_or_on_scores(parts, run, tmp_path):
     # Of one output group, too, and through certificates that know how far the network sees.
     local = recertify(folder, replace(both, strictly_local=True))
     assert np.array_equal(local["relies_on"].values[0], basis)
-    assert (local["joint_certified"].sel(bound="envelope") >= result["joint_certified"].sel(bound="naive")).all()
+    assert (local["certified"].sel(bound="envelope") >= result["certified"].sel(bound="naive")).all()
     assert (result["certified"].sel(budget=0, target=RATIO) == (prediction >= 0).sum()).all()
 
 
@@ -285,7 +285,7 @@ def test_limits_reach_the_threat(parts, run):
         found = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}
-            assert (found["joint_certified"].sel(chosen) >= result["joint_certified"].sel(chosen)).all()
+            assert (found["certified"].sel(chosen) >= result["certified"].sel(chosen)).all()
     for name in ("attacked_nodes", "node_flips", "cluster_flips", "node_budget"):
         with pytest.raises(InvalidInputError, match=name):
             AttackLimits(**{name: -1})
