@@ -60,4 +60,4 @@ def test_the_graph_is_certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     names: dict[str, Any] = {}
     with seeded(0):
         run(small, "README.md", names)
-    assert names["result"]["joint_certified"].sizes["deletion"] == 3
+    assert names["result"]["certified"].sizes["deletions"] == 3

@@ -102,7 +102,7 @@ def samples_are_saved(names: dict[str, Any]) -> None:
 
 
 def pairs_are_certified(names: dict[str, Any]) -> None:
-    assert (names["result"]["joint_certified"].sel(addition=0, deletion=0) > 0).all()
+    assert (names["result"]["certified"].sel(additions=0, deletions=0) > 0).all()
 
 
 def only_deletions(names: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def test_the_example_is_valid():
 def test_a_run_leaves_result_network_and_tallies(small):
     _invoke("certify", small / "small.toml", "--out", small / "run")  # other tests certify the same run otherwise
     result = load(small / "run" / "result.nc")
-    assert result["certified"].sel(target="accuracy", bound="envelope", budget=0) > 100
+    assert result["certified"].sel(target="accuracy", bound="envelope", additions=0, deletions=0) > 100
     assert (small / "run" / "network.safetensors").exists()
     before = (small / "run" / "network.safetensors").stat().st_mtime_ns
     # The same command again trains and samples nothing, and certifies the same.
@@ -114,10 +114,10 @@ def test_certifying_again_takes_other_budgets_and_sections(small, tmp_path):
     arguments = ("--alpha", "0.05", "--additions", "0,2", "--deletions", "0,1,2", "--bound", "envelope")
     assert _invoke("recertify", run, *arguments, "--to", tmp_path / "a.nc").exit_code == 0
     again, first = load(tmp_path / "a.nc"), load(run / "result.nc")
-    assert again["addition"].values.tolist() == [0, 2]
+    assert again["additions"].values.tolist() == [0, 2]
     assert again["bound"].values.tolist() == ["envelope"]
-    same = {"target": "ratio", "bound": "envelope", "addition": 0, "deletion": 1}
-    assert again["joint_certified"].sel(same).item() >= first["joint_certified"].sel(same).item()
+    same = {"target": "ratio", "bound": "envelope", "additions": 0, "deletions": 1}
+    assert again["certified"].sel(same).item() >= first["certified"].sel(same).item()
     (tmp_path / "other.toml").write_text(
         '[certificate]\nalpha = 0.05\nbase = ["sparse-scores"]\nadditions = [0]\ndeletions = [0, 1]\n'
         "attacked_nodes = 3\n"
@@ -161,7 +161,7 @@ def test_a_module_of_the_users_own_and_strict_locality(small, tmp_path, monkeypa
     ratio = {"target": "ratio", "bound": "envelope"}
     assert (local["certified"].sel(ratio) >= wide["certified"].sel(ratio)).all()
     whole = int((local["prediction"] >= 0).sum())
-    assert local["certified"].sel(ratio | {"budget": 3}).item() >= whole - 3
+    assert local["certified"].sel(ratio | {"additions": 0, "deletions": 3}).item() >= whole - 3
 
 
 def test_faults_name_the_key(tmp_path):
@@ -173,8 +173,8 @@ def test_faults_name_the_key(tmp_path):
 @pytest.mark.long
 def test_the_example_certifies_most_digits(tmp_path):
     assert _invoke("certify", EXAMPLE, "--out", tmp_path / "run").exit_code == 0
-    accuracy = load(tmp_path / "run" / "result.nc")["joint_certified"].sel(target="accuracy", bound="envelope")
-    assert accuracy.sel(addition=0, deletion=2) > 1000
+    accuracy = load(tmp_path / "run" / "result.nc")["certified"].sel(target="accuracy", bound="envelope")
+    assert accuracy.sel(additions=0, deletions=2) > 1000
     assert tomllib.loads(EXAMPLE.read_text("utf-8"))["sampling"]["n_bound"] == 2000
 
 
@@ -198,7 +198,7 @@ def test_alpha_can_follow_the_candidate_stage(small):
     _invoke("recertify", small / "run", "--config", small / "weighted.toml", "--to", small / "weighted.nc")
     found, equal = load(small / "weighted.nc"), load(small / "run" / "result.nc")
     assert "weighted_bonferroni" in " ".join(str(value) for value in found.attrs.values())
-    assert (found["certified"].sel(budget=0) > 0).all()
+    assert (found["certified"].sel(additions=0, deletions=0) > 0).all()
     assert not np.array_equal(found["eta"].values, equal["eta"].values)
     # The same from the start as from what was kept.
     _invoke("certify", small / "weighted.toml", "--out", small / "run")
@@ -216,13 +216,13 @@ def test_the_baseline_fills_the_table(small, tmp_path):
     ours, table = load(tmp_path / "run" / "result.nc"), load(tmp_path / "table.nc")
     assert table["bound"].values.tolist() == ["naive"]
     assert "SparseSmooth" in str(table.attrs["assumptions"])
-    counts = [each["joint_certified"].sel(bound="naive") for each in (ours, table)]
+    counts = [each["certified"].sel(bound="naive") for each in (ours, table)]
     assert (counts[1] >= counts[0]).all()
-    assert (counts[1].sel(addition=0, deletion=1) > 0).all()
-    assert (table["joint_attack"].sum(dim=["flip", "input_group"]).sel(addition=1, deletion=3) == 4).all()
+    assert (counts[1].sel(additions=0, deletions=1) > 0).all()
+    assert (table["attack"].sum(dim=["kind", "input_group"]).sel(additions=1, deletions=3) == 4).all()
     wide = tmp_path / "wide.nc"
     _invoke("recertify", tmp_path / "run", "--config", tmp_path / "baseline.toml", "--additions", "0,2", "--to", wide)
-    assert load(wide)["addition"].values.tolist() == [0, 2]
+    assert load(wide)["additions"].values.tolist() == [0, 2]
     shown = _invoke("report", wide, "--to", tmp_path / "page.html")
     assert shown.exit_code == 0, shown.output
     (tmp_path / "five.toml").write_text((small / "small.toml").read_text("utf-8") + baseline + "\n", "utf-8")
@@ -242,8 +242,8 @@ def test_a_run_made_in_python_keeps_its_budgets(tmp_path):
     certify_graph(classifier, graph, layout, nodes, plan=SamplingPlan(20, 60), settings=settings, out=tmp_path / "run")
     assert _invoke("recertify", tmp_path / "run", "--alpha", "0.1").exit_code == 0
     again = load(tmp_path / "run" / "recertified.nc")
-    assert again["addition"].values.tolist() == [0, 1]
-    assert again["deletion"].values.tolist() == [0, 1, 2, 3]
+    assert again["additions"].values.tolist() == [0, 1]
+    assert again["deletions"].values.tolist() == [0, 1, 2, 3]
     assert again["bound"].values.tolist() == ["naive"]
 
 

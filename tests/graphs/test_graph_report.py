@@ -1,6 +1,7 @@
 """What the page shows of a result on a graph, in its text and in a browser."""
 
 import base64
+import gzip
 import io
 import json
 import re
@@ -13,6 +14,7 @@ import pytest
 import torch
 import xarray as xr
 from PIL import Image
+from scipy.sparse import csr_array
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.report import render_report, write_report
@@ -20,6 +22,7 @@ from localsmooth.report.palette import rgb
 from localsmooth.results import build_dataset, kind_curve, load, save, validate
 from localsmooth.runs import SamplingPlan
 from localsmooth.tasks.graphs import (
+    AttackLimits,
     EdgeIndexClassifier,
     GraphSettings,
     cluster_layout,
@@ -53,6 +56,14 @@ class Guesses(torch.nn.Module):
         return self.answers.repeat(len(attributes) // len(self.answers), 1) + attributes @ self.distraction
 
 
+class OwnBit(torch.nn.Module):
+    """Says of each node what its own first attribute is."""
+
+    def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        del edge_index
+        return torch.cat([1.5 - attributes[:, :1], attributes[:, :1]], 1)
+
+
 @pytest.fixture(scope="module")
 def results() -> dict[str, xr.Dataset]:
     """Localized and isotropic smoothing of one small graph with hostile names."""
@@ -83,7 +94,7 @@ def results() -> dict[str, xr.Dataset]:
 
 def test_the_file_holds_everything(results, tmp_path):
     first = results[HOSTILE]
-    assert first["joint_certified"].sel(addition=1, deletion=1, bound="envelope").min() > 0
+    assert first["certified"].sel(additions=1, deletions=1, bound="envelope").min() > 0
     save(first, tmp_path / "result.nc")
     xr.testing.assert_identical(load(tmp_path / "result.nc").drop_attrs(), first.drop_attrs())
 
@@ -92,14 +103,18 @@ def test_the_file_holds_everything(results, tmp_path):
     ("damage", "field"),
     [
         (lambda d: d.drop_vars("edge_ends"), "edge_ends"),
-        (lambda d: d.assign(joint_certified=d["joint_certified"] + 1), "joint_"),
-        (lambda d: d.assign(joint_certified=-d["joint_certified"]), "joint_"),
-        (lambda d: d.assign(joint_certified=d["joint_certified"].astype(float)), "joint_certified"),
-        (lambda d: d.assign_coords(addition=d["addition"] + 1), "addition"),
+        (lambda d: d.assign(certified=d["certified"] + 1), "certified"),
+        (lambda d: d.assign(certified=-d["certified"]), "certified"),
+        (lambda d: d.assign(certified=d["certified"].astype(float)), "certified"),
+        (lambda d: d.assign_coords(additions=d["additions"] + 1), "additions"),
         (lambda d: d.assign(edge_ends=d["edge_ends"] + 1000), "edge_ends"),
         (lambda d: d.assign(node_place=d["node_place"] * np.nan), "node_place"),
-        (lambda d: d.assign(joint_alone=~d["joint_alone"]), "joint_alone"),
-        (lambda d: d.assign(joint_attack=d["joint_attack"] * np.nan), "joint_attack"),
+        (lambda d: d.assign(alone=~d["alone"]), "alone"),
+        (lambda d: d.assign(certified=d["certified"].where(d["deletions"] > 0, 0)), "grows with deletions"),
+        (lambda d: d.assign_coords(kind=["deletions", "additions"]), "kind"),
+        (lambda d: d.drop_vars("kind"), "coordinates"),
+        (lambda d: d.drop_vars("alone"), "alone"),
+        (lambda d: d.assign(attack=d["attack"] * np.nan), "attack"),
     ],
 )
 def test_damaged_tables_are_refused(results, damage, field):
@@ -108,8 +123,54 @@ def test_damaged_tables_are_refused(results, damage, field):
 
 
 def test_curves_of_one_kind_are_results_of_their_own(results):
-    for kind in ("addition", "deletion"):
-        assert "ε" not in str(validate(kind_curve(results["isotropic"], kind))["budget"].values)
+    for dataset in results.values():
+        for kind, other in (("additions", "deletions"), ("deletions", "additions")):
+            curve = validate(kind_curve(dataset, kind))
+            assert np.array_equal(curve["budget"], dataset[kind])
+            assert np.array_equal(curve["certified"], dataset["certified"].sel({other: 0}))
+            assert np.array_equal(curve["attack"], dataset["attack"].sel({other: 0, "kind": kind}))
+            assert validate(kind_curve(curve)) is curve
+        xr.testing.assert_identical(kind_curve(dataset), kind_curve(dataset, "deletions"))
+        words = "adds at most 0 attribute bits and deletes at most ε"
+        assert kind_curve(dataset, "deletions").attrs["threat"] == f"perturbation that {words}"
+        with pytest.raises(InvalidInputError, match="additions, deletions"):
+            kind_curve(dataset, "budget")
+
+
+def test_a_file_of_before_is_read(tmp_path):
+    """It held a curve over deletions, and a table of pairs beside it; its counts are made anew here."""
+    packed = (Path(__file__).parents[1] / "data" / "graph_of_before.nc.gz").read_bytes()
+    (tmp_path / "before.nc").write_bytes(gzip.decompress(packed))
+    before = load(tmp_path / "before.nc")
+    bits = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=np.float32)
+    edges = np.array([[0, 1], [1, 2], [2, 3]])
+    adjacency = csr_array((np.ones(3), (edges[:, 0], edges[:, 1])), (4, 4))
+    graph = graph_from_arrays(adjacency + adjacency.T, csr_array(bits), np.array([1, 1, 0, 0]))
+    now = certify_graph(
+        EdgeIndexClassifier(OwnBit().eval(), 2),
+        graph,
+        cluster_layout(np.array([0, 0, 1, 1]), graph.adjacency, addition=(0.05, 0.1), deletion=(0.2, 0.4)),
+        np.arange(3),
+        plan=SamplingPlan(20, 400),
+        settings=GraphSettings(
+            0.1,
+            [0, 1],
+            [0, 1, 3],
+            bounds={name: DEFAULT_BOUNDS[name] for name in ("naive", "envelope")},
+            limits=AttackLimits(attacked_nodes=2),
+        ),
+    )
+    xr.testing.assert_identical(before.drop_attrs(), now.drop_attrs())
+    assert {name: before.attrs[name] for name in ("threat", "task", "norm")} == {
+        name: now.attrs[name] for name in ("threat", "task", "norm")
+    }
+    save(before, tmp_path / "again.nc")
+    xr.testing.assert_identical(load(tmp_path / "again.nc"), before.assign_attrs(load(tmp_path / "again.nc").attrs))
+    damaged = xr.load_dataset(tmp_path / "before.nc", engine="h5netcdf")
+    damaged["joint_certified"] += 1
+    damaged.to_netcdf(tmp_path / "damaged.nc", engine="h5netcdf")
+    with pytest.raises(InvalidInputError, match="checksum"):
+        load(tmp_path / "damaged.nc")
 
 
 class Texts(HTMLParser):
@@ -193,14 +254,14 @@ def test_sliders_move_counts_map_and_drawing(browser: Session, results: dict[str
         for name, value in (("additions", addition), ("deletions", deletion), ("target", target), ("bound", bound)):
             _set(browser, f"graph-{name}", value)
         for number, dataset in enumerate(results.values()):
-            item = dataset.isel(item=0, addition=addition, deletion=deletion).sel(target=target, bound=bound)
+            item = dataset.isel(item=0, additions=addition, deletions=deletion).sel(target=target, bound=bound)
             text = browser.run(f"return document.querySelector('[data-graph-count=g{number}]').textContent")
-            assert f"certified {int(item['joint_certified'])} of {int(item['total'])}" in text
-            assert f"attack found leaves {int(item['joint_upper'])}" in text
+            assert f"certified {int(item['certified'])} of {int(item['total'])}" in text
+            assert f"attack found leaves {int(item['upper'])}" in text
             # Where a label or another dot does not cover it, a node's middle has the colour of its state.
             alive = (~item["ignored"] & (item["prediction"] >= 0)).values
             wrong = (item["prediction"] != item["label"]).values & (target == "accuracy")
-            falls, alone = item["joint_falls"].values, item["joint_alone"].values
+            falls, alone = item["falls"].values, item["alone"].values
             states = {"falls": falls, "keeps": alone & ~falls, "spared": ~alone & ~falls}
             colors = _node_colors(browser, f"g{number}", item["node_place"].values)
             for name, color in zip(names, (KEEPS, SPARED, FALLS), strict=True):

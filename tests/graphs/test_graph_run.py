@@ -11,7 +11,7 @@ from rich.console import Console
 
 from localsmooth.bounds import Betting, KFamilywise, VoteConfidenceSequence, clopper_pearson_lower
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
-from localsmooth.cli.graph import print_graph_summary
+from localsmooth.cli.summary import print_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.collective.search.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
@@ -132,41 +132,37 @@ def test_the_table_holds_what_the_parts_compute(parts, run):
     for name in ("naive", "lp", "envelope"):
         threat = flip_threat(caps, additions=additions, deletions=deletions)
         by_hand = certify_nodes(base, graph.labels[nodes], threat, DEFAULT_BOUNDS[name])
-        table = result["joint_certified"].isel(item=0).sel(bound=name)
+        table = result["certified"].isel(item=0).sel(bound=name)
         assert table.sel(target="ratio").values.ravel().tolist() == by_hand.robust.tolist()
         assert table.sel(target="accuracy").values.ravel().tolist() == by_hand.correct.tolist()
-    assert result["joint_certified"].sel(target="accuracy", addition=0, deletion=1).max() > 0
+    assert result["certified"].sel(target="accuracy", additions=0, deletions=1).max() > 0
     assert result["total"].values.tolist() == [[nodes.size, nodes.size]]
-    # The curve over `budget` is the edge of the table, and so is the one for additions.
-    edge = result["joint_certified"].sel(addition=0)
-    assert np.array_equal(edge.values, result["certified"].values)
-    assert np.array_equal(kind_curve(result, "deletion")["certified"].values, result["certified"].values)
-    added = kind_curve(result, "addition")
+    added = kind_curve(result, "additions")
     assert added["budget"].values.tolist() == [0, 1]
-    assert np.array_equal(added["certified"].values, result["joint_certified"].sel(deletion=0).values)
+    assert np.array_equal(added["certified"].values, result["certified"].sel(deletions=0).values)
 
 
 def test_bounds_are_ordered_and_plans_break_what_they_say(parts, run):
     _, result = run
-    certified = result["joint_certified"]
+    certified = result["certified"]
     for weak, strong in (("naive", "lp"), ("lp", "envelope"), ("envelope", "exact")):
         assert (certified.sel(bound=weak) <= certified.sel(bound=strong)).all()
-    for name, axis in (("addition", 3), ("deletion", 4)):
+    for name, axis in (("additions", 3), ("deletions", 4)):
         assert (np.diff(certified.values, axis=axis) <= 0).all(), name
-    alone = result["joint_alone"].isel(item=0).values
-    falls = result["joint_falls"].isel(item=0)
+    alone = result["alone"].isel(item=0).values
+    falls = result["falls"].isel(item=0)
     # A node that holds alone cannot fall under any plan; the plan leaves as many as the upper count says.
     assert not (alone & falls.values).any()
     alive = (result["prediction"] >= 0).values[0]
     left = int(alive.sum()) - falls.sel(target="ratio").sum("output_position")
-    assert (left >= result["joint_upper"].isel(item=0).sel(target="ratio")).all()
-    assert (left <= result["joint_upper"].isel(item=0).sel(target="ratio") + 1).all()
+    assert (left >= result["upper"].isel(item=0).sel(target="ratio")).all()
+    assert (left <= result["upper"].isel(item=0).sel(target="ratio") + 1).all()
     naive = alone.sum(axis=-1)
     # Where every node has one certificate the naive bound counts exactly those; with several orders it counts fewer.
     assert (certified.isel(item=0).sel(target="ratio", bound="naive").values <= naive).all()
-    spent = result["joint_attack"].isel(item=0).sum("input_group")
-    assert (spent.isel(flip=0) <= spent["addition"]).all()
-    assert (spent.isel(flip=1) <= spent["deletion"]).all()
+    spent = result["attack"].isel(item=0).sum("input_group")
+    assert (spent.sel(kind="additions") <= spent["additions"]).all()
+    assert (spent.sel(kind="deletions") <= spent["deletions"]).all()
 
 
 def test_the_ratio_is_at_least_the_accuracy(parts, run):
@@ -177,10 +173,10 @@ def test_the_ratio_is_at_least_the_accuracy(parts, run):
     assert correct.sum() < (result["prediction"].values[0, nodes] != ABSTAIN).sum()
     tired = {"tired": OutOfTime(int(correct.sum()))}
     again = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=tired))
-    for table in ("joint_certified", "joint_lower", "certified", "lower"):
+    for table in ("certified", "lower"):
         assert (again[table].sel(target=RATIO) >= again[table].sel(target=ACCURACY)).all()
-    naive = result["joint_certified"].sel(target=RATIO, bound="naive", drop=True)
-    assert (again["joint_certified"].sel(target=ACCURACY, bound="tired", drop=True) > naive).any()
+    naive = result["certified"].sel(target=RATIO, bound="naive", drop=True)
+    assert (again["certified"].sel(target=ACCURACY, bound="tired", drop=True) > naive).any()
     base = node_certificates(sample_nodes(*parts[:3], PLAN), parts[2], nodes, alpha=0.1, certificates=(RenyiVotes(),))
     threat = flip_threat(attribute_caps(graph, parts[2].inputs), additions=[0, 0], deletions=[1, 3])
     curve = certify_nodes(base, graph.labels[nodes], threat, tired["tired"])
@@ -207,8 +203,8 @@ def test_nodes_rely_on_votes_or_on_scores(parts, run, tmp_path):
     # Of one output group, too, and through certificates that know how far the network sees.
     local = recertify(folder, replace(both, strictly_local=True))
     assert np.array_equal(local["relies_on"].values[0], basis)
-    assert (local["joint_certified"].sel(bound="envelope") >= result["joint_certified"].sel(bound="naive")).all()
-    assert (result["certified"].sel(budget=0, target=RATIO) == (prediction >= 0).sum()).all()
+    assert (local["certified"].sel(bound="envelope") >= result["certified"].sel(bound="naive")).all()
+    assert (result["certified"].sel(additions=0, deletions=0, target=RATIO) == (prediction >= 0).sum()).all()
 
 
 def test_certifying_again_needs_neither_data_nor_model(run, tmp_path):
@@ -216,9 +212,9 @@ def test_certifying_again_needs_neither_data_nor_model(run, tmp_path):
     again = recertify(folder, QUICK)
     same_but_exact(again, result)
     stricter = recertify(folder, GraphSettings(0.001, [0], [0, 1], bounds={"naive": Naive()}))
-    assert stricter["certified"].sel(bound="naive")[0, 0, 0] <= result["certified"].sel(bound="naive")[0, 0, 0]
+    assert stricter["certified"].sel(bound="naive")[0, 0, 0, 0] <= result["certified"].sel(bound="naive")[0, 0, 0, 0]
     scores = recertify(folder, GraphSettings(0.1, [0], [0, 1], certificates=[SparseScores(), RenyiVotes()]))
-    assert scores["certified"].shape == (1, 2, 3, 2)
+    assert scores["certified"].shape == (1, 2, 3, 1, 2)
     discounted = recertify(folder, GraphSettings(0.1, [0], [0], simultaneous=KFamilywise(3)))
     assert "2 bounds may fail" in discounted.attrs["assumptions"]
     same_but_exact(recertify(folder), result)
@@ -285,7 +281,7 @@ def test_limits_reach_the_threat(parts, run):
         found = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}
-            assert (found["joint_certified"].sel(chosen) >= result["joint_certified"].sel(chosen)).all()
+            assert (found["certified"].sel(chosen) >= result["certified"].sel(chosen)).all()
     for name in ("attacked_nodes", "node_flips", "cluster_flips", "node_budget"):
         with pytest.raises(InvalidInputError, match=name):
             AttackLimits(**{name: -1})
@@ -394,7 +390,7 @@ def test_citeseer_end_to_end(citeseer_path, tmp_path):
     )
     right = (result["candidate"][0].values == data.graph.labels)[data.split.test].mean()
     assert right > 0.5
-    certified = result["certified"].sel(target="ratio", bound="envelope")[0].values
+    certified = kind_curve(result)["certified"].sel(target="ratio", bound="envelope")[0].values
     assert 120 >= certified[0] >= certified[1] >= 0
 
 
@@ -453,7 +449,7 @@ def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, t
     assert said.sampled
     assert run_info(load(tmp_path / "run" / "result.nc")).smoothing == said
     assert run_info(recertify(tmp_path / "run", QUICK)).smoothing == said
-    print_graph_summary(result, Console(width=300))
+    print_summary({"localized": result}, Console(width=300))
     assert said.line() in capsys.readouterr().out
     assert (said.model, said.data) == (parts[0].fingerprint(), parts[1].digest())
     assert said.model[:16] in render_report(result)
@@ -468,7 +464,7 @@ def test_clusters_that_are_decided_stop_early(parts, tmp_path):
     assert said.saving is not None
     assert 0.1 < said.saving.total < 1
     assert "confidence sequence" in " ".join(said.assumptions)
-    assert result["certified"].sel(budget=0, target=RATIO).max() > 0.5 * nodes.size
+    assert result["certified"].sel(additions=0, deletions=0, target=RATIO).max() > 0.5 * nodes.size
     # The oracle: the sequence's bound at each node's own number of samples, at the level that the chosen nodes share.
     with DirectoryStore(tmp_path, read_only=True) as store:
         votes, counted = store.get_array("item0-votes")[nodes], store.get_array("item0-n")[nodes]

@@ -14,7 +14,7 @@ def localized() -> xr.Dataset:
 
 @pytest.fixture(scope="session")
 def isotropic() -> xr.Dataset:
-    budgets = tuple(np.linspace(0, 1, 8).tolist())
+    budgets = {"budget": tuple(np.linspace(0, 1, 8).tolist())}
     run = run_info(method="isotropic", budgets=budgets)
     return build_dataset([make_item("scene 1", 1, grid=(1, 1), run=run)], run)
 

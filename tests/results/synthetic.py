@@ -20,7 +20,7 @@ BOUNDS = ("naive", "lp", "envelope")
 
 def run_info(**changes: object) -> RunInfo:
     run = RunInfo(
-        budgets=BUDGETS,
+        budgets={"budget": BUDGETS},
         norm="l2",
         units="pixel values in [0, 1]",
         alpha=ALPHA,
@@ -112,7 +112,7 @@ def make_item(
         image,
     )  # fmt: skip
     curves = {
-        (target, bound): _curve(item, target, weights, share, run.budgets, seed)
+        (target, bound): _curve(item, target, weights, share, run.budgets["budget"], seed)
         for target in ("ratio", "accuracy")
         for bound, share in zip(run.bound_names, (0.0, 0.5, 0.9), strict=False)
     }

@@ -329,8 +329,11 @@ def test_items_must_be_comparable():
 @pytest.mark.parametrize(
     "change",
     [
-        {"budgets": ()}, {"budgets": (0.0, 0.0)}, {"budgets": (1.0, 0.5)}, {"budgets": (-1.0,)},
-        {"budgets": (float("nan"),)}, {"alpha": 0.0}, {"alpha": 1.0}, {"alpha": float("nan")}, {"n_bound": 0},
+        {"budgets": {}}, {"budgets": {"budget": ()}}, {"budgets": {"budget": (0.0, 0.0)}},
+        {"budgets": {"budget": (1.0, 0.5)}}, {"budgets": {"budget": (-1.0,)}}, {"budgets": {"budget": (float("nan"),)}},
+        {"budgets": {"additions": (0.0, 1.0), "deletions": (1.0, 2.0)}},
+        {"budgets": {"additions": (0.0,), "deletions": ()}},
+        {"alpha": 0.0}, {"alpha": 1.0}, {"alpha": float("nan")}, {"n_bound": 0},
         {"n_candidate": 0}, {"class_names": ()}, {"bound_names": ()}, {"bound_names": ("lp", "lp")},
         {"input_bounds": (1.0, 0.0)}, {"configuration": {"a": object()}}, {"configuration": {"a": float("nan")}},
         {"seconds": -1.0}, {"batch_size": 0},

@@ -93,16 +93,14 @@ def check(
     for target in result["target"].values.tolist():
         alive = (kept & targets[target]).sum(axis=1)
         for bound in result["bound"].values.tolist():
-            table = (
-                result["joint_certified"].sel(target=target, bound=bound).values.reshape(len(ADDITIONS), len(DELETIONS))
-            )
+            table = result["certified"].sel(target=target, bound=bound).values.reshape(len(ADDITIONS), len(DELETIONS))
             for i, j in np.ndindex(*table.shape):
                 points = inside & (added <= ADDITIONS[i]) & (deleted <= DELETIONS[j])
                 keys = (key, f"bound {bound}") if i + j else ()
                 at = f"{what} {bound} {target} at {ADDITIONS[i]}, {DELETIONS[j]}"
                 ledger.claim(at, int(table[i, j]), int(alive[points].min()), int(points.sum()), *keys)
     radius = result["radius"].values[0]
-    alone = result["joint_alone"].values.reshape(len(ADDITIONS), len(DELETIONS), -1)
+    alone = result["alone"].values.reshape(len(ADDITIONS), len(DELETIONS), -1)
     for n in np.flatnonzero(prediction >= 0).tolist():
         if n in wrong:
             continue

@@ -20,7 +20,8 @@ def instant(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
     assert isinstance(configuration, Configuration)
     certificate = configuration.certificate
     bounds = certificate.bounds if certificate.baseline is None else ["naive"]
-    asked = run_info(budgets=tuple(certificate.budget_values()), bound_names=tuple(bounds), alpha=certificate.alpha)
+    budgets = {"budget": tuple(certificate.budget_values())}
+    asked = run_info(budgets=budgets, bound_names=tuple(bounds), alpha=certificate.alpha)
     return build_dataset([make_item(size=(6, 8), grid=(2, 2), run=asked)], asked)
 
 

@@ -66,9 +66,9 @@ def test_a_sweep_on_a_graph_compares_accuracies(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("runs/*/network.safetensors"))) == 2
     for point in sweep.points:
         dataset = load(SweepFolder(tmp_path).result(point))
-        curve = kind_curve(dataset, "addition")["certified"].sel(target="accuracy", bound="envelope").values[0]
+        curve = kind_curve(dataset, "additions")["certified"].sel(target="accuracy", bound="envelope").values[0]
         total = int(dataset["total"].sel(target="accuracy").item())
-        radius = average_certifiable_radius(dataset["addition"].values.astype(float), curve / total)
+        radius = average_certifiable_radius(dataset["additions"].values.astype(float), curve / total)
         shown = next(one for one in page.methods[point.method] if one.label == point.label)
         assert shown.radii["envelope"] == pytest.approx(radius.value + radius.tail)
         assert shown.quality == pytest.approx(curve[0] / total)

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 
 import xarray as xr
-from rich.console import Console
 
 from localsmooth.cli.commands import Log, Place
-from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
-from localsmooth.cli.summary import print_summary
+from localsmooth.cli.graph import run_graph_configuration
 from localsmooth.cli.telling import Teller, telling
 from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part
@@ -83,17 +81,10 @@ def certify(
         share = None if part is None else Part.parse(part)
         try:
             if isinstance(configuration, GraphConfiguration):
-                result, show = (
-                    run_graph_configuration(configuration, out, told, store=store, part=share),
-                    print_graph_summary,
-                )
+                result = run_graph_configuration(configuration, out, told, store=store, part=share)
             else:
-                result, show = run_configuration(configuration, out, told, store=store, part=share), _show
+                result = run_configuration(configuration, out, told, store=store, part=share)
         except OtherPartsMissingError as finished:
             told.say(str(finished))
             return
-        told.result(result, out, show)
-
-
-def _show(result: xr.Dataset, console: Console) -> None:
-    print_summary({str(result.attrs["method"]): result}, console)
+        told.result(result, out)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
 from pydantic import TypeAdapter, ValidationError
 
-from localsmooth.cli.graph import graph_settings, print_graph_summary
+from localsmooth.cli.graph import graph_settings
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import BOUNDS, as_bounds
 from localsmooth.config import AnyNoise, CertificateSection, load_certificate
@@ -75,10 +76,7 @@ def recertify(
             bounds=bound,
             config=config,
         )
-        result = certify_again(run, settings, name=shown)
-        save(result, target)
-        print_graph_summary(result, terminal(stderr=False))
-        return _say(target)
+        return _write(certify_again(run, settings, name=shown), target)
     if additions is not None or deletions is not None:
         raise InvalidInputError("--additions", "this run is not on a graph", "Pass --budgets")
     settings = _settings(record, None if config is None else load_certificate(config))
@@ -91,13 +89,12 @@ def recertify(
         if settings.method is not None:
             raise InvalidInputError("--bound", f"{settings.method.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = as_bounds(bound, "--bound")
-    result = certify_again(run, replace(settings, **changes), name=shown)
+    return _write(certify_again(run, replace(settings, **changes), name=shown), target)
+
+
+def _write(result: xr.Dataset, target: Path) -> None:
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
-    return _say(target)
-
-
-def _say(target: Path) -> None:
     terminal().print(f"Result: {target}. Picture: localsmooth report {target}")
 
 

@@ -14,21 +14,25 @@ from localsmooth.report import (
     acr_text,
     average_radius,
     curve,
+    curves_by_kind,
     has_target,
     prediction_numbers,
     table_budgets,
     value_at,
 )
-from localsmooth.results import ACCURACY, RATIO, Saving, run_info
+from localsmooth.results import ACCURACY, RATIO, Saving, budget_kinds, run_info, symbol
 
 __all__ = ["print_summary"]
 
 _ITEMS = 10
+_SHOWN = 7
 _TARGET_WORDS = {RATIO: "certified ratio", ACCURACY: "certified accuracy"}
 
 
 def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
     """Print the certified shares at a few budgets, for every method, target and bound.
+
+    Where there are two kinds of budget, first for one kind alone, then for pairs.
 
     Parameters
     ----------
@@ -37,6 +41,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
     console
         Where to print.
     """
+    whole = results
+    results = next(iter(curves_by_kind(whole).values()))
     first = run_info(next(iter(results.values())))
     budgets = table_budgets(results, count=5)
     for target, words in _TARGET_WORDS.items():
@@ -65,6 +71,9 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             console.print(f"  About {run.smoothing.line()}.")
         if run.saving is not None:
             console.print(f"  {_saving(run.saving, dataset)}")
+        for target in _TARGET_WORDS if len(budget_kinds(whole[method])) == 2 else ():
+            if has_target(dataset, target):
+                console.print(_pairs(whole[method], target), soft_wrap=False)
 
 
 def _curves(dataset: xr.Dataset) -> list[tuple[str, str]]:
@@ -96,3 +105,26 @@ def _table(results: Mapping[str, xr.Dataset], target: str, words: str, budgets: 
             shares = ("–" if cell is None else f"{cell:.3f}" for cell in cells)
             table.add_row(method, bound, acr_text(radius, 3), *shares)
     return table
+
+
+def _pairs(dataset: xr.Dataset, target: str) -> Table:
+    """Means over items of what the strongest bound certifies at a few pairs of budgets."""
+    bound = str(dataset["bound"].values[-1])
+    share = (dataset["certified"].sel(bound=bound) / dataset["total"]).sel(target=target).mean("item")
+    first, second = ((kind, symbol(kind), _some(dataset[kind].values.tolist())) for kind in budget_kinds(dataset))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(f"{_TARGET_WORDS[target]} ({bound})")
+    for budget in second[2]:
+        table.add_column(f"{second[1]}={budget:g}", justify="right")
+    for budget in first[2]:
+        shares = share.sel({first[0]: budget, second[0]: second[2]}).fillna(0.0).values.tolist()
+        table.add_row(f"{first[1]}={budget:g}", *(f"{one:.3f}" for one in shares))
+    return table
+
+
+def _some(budgets: list[float]) -> list[float]:
+    """At most a few of the budgets, the first and the last among them."""
+    if len(budgets) <= _SHOWN:
+        return budgets
+    places = sorted({round(index * (len(budgets) - 1) / (_SHOWN - 1)) for index in range(_SHOWN)})
+    return [budgets[place] for place in places]

@@ -23,8 +23,8 @@ from localsmooth.report.charts import TITLES, budget_reach, dashes
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import class_picture, input_picture, radius_picture
-from localsmooth.report.summary import curve, has_target, method_label
-from localsmooth.results import RATIO, item_view, run_info, validate
+from localsmooth.report.summary import curve, curves_by_kind, has_target, method_label
+from localsmooth.results import RATIO, item_view, kind_curve, run_info, validate
 
 __all__ = ["curves_figure", "item_figure", "save_figure"]
 
@@ -32,7 +32,7 @@ __all__ = ["curves_figure", "item_figure", "save_figure"]
 def curves_figure(
     results: Mapping[str, xr.Dataset], target: str = RATIO, size: tuple[float, float] = (3.4, 2.5)
 ) -> Figure:
-    """Curves of every bound of every method against the budget.
+    """Curves of every bound of every method against the budget; of several kinds, against the last (see `kind_curve`).
 
     Parameters
     ----------
@@ -50,10 +50,11 @@ def curves_figure(
     """
     if not results:
         raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
+    results = next(iter(curves_by_kind({method: validate(one) for method, one in results.items()}).values()))
     figure = _figure(size)
     axes = figure.add_subplot()
     for index, (method, dataset) in enumerate(results.items()):
-        if not has_target(validate(dataset), target):
+        if not has_target(dataset, target):
             raise InvalidInputError("target", f"{target!r} is not in the results of {method}", "Pass one that is")
         for bound, dash in reversed(dashes(dataset).items()):
             pattern = tuple(float(length) / 2 for length in dash.split())
@@ -107,7 +108,8 @@ def item_figure(
     InvalidInputError
         If there is no such item, budget, target or bound, or the outputs have more than three axes.
     """
-    run = run_info(validate(dataset))
+    dataset = kind_curve(validate(dataset))
+    run = run_info(dataset)
     if not 0 <= item < dataset.sizes["item"]:
         raise InvalidInputError("item", f"is {item}", f"Pass a place from 0 to {dataset.sizes['item'] - 1}")
     budgets = dataset["budget"].values

@@ -15,13 +15,14 @@ from localsmooth.certificates import ABSTAIN
 from localsmooth.metrics import abstention_rate
 from localsmooth.report.palette import radius_colors
 from localsmooth.report.tables import percent
-from localsmooth.results import ADDITION, DELETION, item_view
+from localsmooth.results import item_view
 
 __all__ = ["GraphCard", "HeatCell", "graph_cards", "share_colors"]
 
 LEFT, TOP, WIDTH, HEIGHT = 48, 10, 470, 300
 _PLACES = 4096
 _COLORS = 33
+_KINDS = ("additions", "deletions")
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,21 @@ def share_colors() -> list[str]:
 
 
 def graph_cards(results: Mapping[str, xr.Dataset]) -> list[GraphCard]:
-    """One card for each method."""
-    return [_card(f"g{number}", method, dataset) for number, (method, dataset) in enumerate(results.items())]
+    """One card for each method whose result says how a graph is drawn, over both kinds of budget."""
+    drawn = {method: dataset for method, dataset in results.items() if {"edge_ends", *_KINDS} <= set(dataset.variables)}
+    return [_card(f"g{number}", method, dataset) for number, (method, dataset) in enumerate(drawn.items())]
 
 
 def _card(key: str, method: str, dataset: xr.Dataset) -> GraphCard:
     view = item_view(dataset, 0)
-    additions, deletions = (dataset[name].values.tolist() for name in (ADDITION, DELETION))
+    additions, deletions = (dataset[kind].values.astype(int).tolist() for kind in _KINDS)
     groups = int(view.input_group.max()) + 1
     shape = f"{view.prediction.size} nodes, {int(view.counted.sum())} of them certified, {groups} clusters"
     share = percent(abstention_rate(view.prediction, view.counted))
     x, y = _edges(len(deletions), WIDTH), _edges(len(additions), HEIGHT)
     colors = share_colors()
     target, bound = dataset["target"].values[0], dataset["bound"].values[-1]
-    first = dataset["joint_certified"].isel(item=0).sel(target=target, bound=bound).values
+    first = dataset["certified"].isel(item=0).sel(target=target, bound=bound).values
     total = max(int(dataset["total"].isel(item=0).sel(target=target)), 1)
     cells = [
         HeatCell(
@@ -119,7 +121,7 @@ def _data(dataset: xr.Dataset, additions: list[int], deletions: list[int]) -> di
         "upper": {},
         "attack": {},
         "falls": {},
-        "alone": _packed(item["joint_alone"].values),
+        "alone": _packed(item["alone"].values),
         "clusters": view.input_group.tolist(),
         "prediction": view.prediction.tolist(),
         "counted": view.counted.astype(int).tolist(),
@@ -136,10 +138,10 @@ def _data(dataset: xr.Dataset, additions: list[int], deletions: list[int]) -> di
             data[part][target] = {}
         for bound in dataset["bound"].values.tolist():
             one = chosen.sel(bound=bound)
-            data["certified"][target][bound] = one["joint_certified"].values.tolist()
-            data["upper"][target][bound] = one["joint_upper"].values.astype(int).tolist()
-            data["attack"][target][bound] = one["joint_attack"].values.round(2).tolist()
-            data["falls"][target][bound] = _packed(one["joint_falls"].values)
+            data["certified"][target][bound] = one["certified"].values.tolist()
+            data["upper"][target][bound] = one["upper"].fillna(chosen["total"]).values.astype(int).tolist()
+            data["attack"][target][bound] = one["attack"].fillna(0.0).values.round(2).tolist()
+            data["falls"][target][bound] = _packed(one["falls"].values)
     return data
 
 

@@ -18,22 +18,21 @@ from markupsafe import Markup
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.cards import cards, largest_radius
-from localsmooth.report.charts import Chart, charts
+from localsmooth.report.charts import charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
 from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, foundations, promise, tiles
-from localsmooth.report.summary import headline_budget, headline_rule
+from localsmooth.report.summary import curves_by_kind, headline_budget, headline_rule
 from localsmooth.report.tables import (
-    Table,
     certificate_table,
     configuration_text,
     prediction_table,
     run_table,
     smoothing_table,
 )
-from localsmooth.results import ADDITION, DELETION, has_joint, kind_curve, run_info, validate
+from localsmooth.results import budget_kinds, run_info, validate
 
 __all__ = ["render_report", "write_report"]
 
@@ -76,8 +75,8 @@ def render_report(
     Raises
     ------
     InvalidInputError
-        If there is no result, a data set is not a valid result, or the results differ in norm, units or classes, or
-        only some of them are on graphs.
+        If there is no result, a data set is not a valid result, or the results differ in norm, units, classes or kinds
+        of budget.
     """
     if isinstance(results, xr.Dataset):
         results = {str(results.attrs.get("method", "result")): results}
@@ -93,11 +92,13 @@ def render_report(
     promises: dict[str, list[str]] = {}
     for method, one in runs.items():
         promises.setdefault(promise(one), []).append(method)
-    if len({has_joint(dataset) for dataset in results.values()}) > 1:
-        raise InvalidInputError("results", "only some are on graphs", "Report them on pages of their own")
-    graphs = graph_cards(results) if has_joint(next(iter(results.values()))) else []
+    if len({budget_kinds(dataset) for dataset in results.values()}) > 1:
+        raise InvalidInputError("results", "they differ in their kinds of budget", "Report them on pages of their own")
+    graphs = graph_cards(results)
     shown = [] if graphs else cards(results, max_items, panel_of(run.task))
-    diagrams, numbers = _curves(results, bool(graphs))
+    curves = curves_by_kind(results)
+    said = {kind: f"{kind} only" if len(run.budgets) > 1 else "" for kind in curves}
+    diagrams = [chart for kind, alone in curves.items() for chart in charts(alone, said[kind])]
     script, style = _template("page.js"), _template("page.css")
     if graphs:
         script, style = script + _template("graph.js"), style + _template("graph.css")
@@ -108,8 +109,9 @@ def render_report(
     if graphs:
         data["graphs"] = {graph.key: graph.data for graph in graphs}
         data["shareColors"], data["classNames"] = share_colors(), list(run.class_names)
-    first = next(iter(results.values()))
-    headline = headline_budget(*results.values())
+    main = next(iter(curves.values()))
+    first = next(iter(main.values()))
+    budgets, headline = first["budget"].values.tolist(), headline_budget(*main.values())
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -123,8 +125,8 @@ def render_report(
         runs=runs,
         promises=promises,
         foundations=foundations(runs),
-        tiles=tiles(results),
-        headline_rule=headline_rule(*results.values()),
+        tiles=tiles(main),
+        headline_rule=headline_rule(*main.values()),
         smoothing=smoothing_table(results),
         bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},
         charts=diagrams,
@@ -137,12 +139,12 @@ def render_report(
         method_colors={method: method_color(index) for index, method in enumerate(results)},
         largest_radius=largest_radius(results),
         scale=png(scale_picture()),
-        budgets=list(run.budgets),
-        start=min(int(np.searchsorted(run.budgets, headline)), len(run.budgets) - 1),
+        budgets=budgets,
+        start=min(int(np.searchsorted(budgets, headline)), len(budgets) - 1),
         targets=first["target"].values.tolist(),
         bounds=list(reversed(run.bound_names)),
         predictions=prediction_table(results),
-        certificates=numbers,
+        certificates=[(said[kind].capitalize(), certificate_table(alone)) for kind, alone in curves.items()],
         facts=run_table(results),
         configurations={method: configuration_text(one) for method, one in runs.items()},
         style=Markup(style),
@@ -154,20 +156,6 @@ def render_report(
 
 def _template(name: str) -> str:
     return (files("localsmooth.report") / "templates" / name).read_text("utf-8")
-
-
-def _curves(results: Mapping[str, xr.Dataset], on_graphs: bool) -> tuple[list[Chart], list[tuple[str, Table]]]:
-    """Diagrams and tables; on graphs, for each kind of flip that has budgets."""
-    if not on_graphs:
-        return charts(results), [("", certificate_table(results))]
-    diagrams: list[Chart] = []
-    tables: list[tuple[str, Table]] = []
-    kinds = [kind for kind in (DELETION, ADDITION) if any(dataset.sizes[kind] > 1 for dataset in results.values())]
-    for kind in kinds or [DELETION]:
-        alone = {method: kind_curve(dataset, kind) for method, dataset in results.items()}
-        diagrams += charts(alone, f"{kind}s only")
-        tables.append((f"{kind.capitalize()}s only", certificate_table(alone)))
-    return diagrams, tables
 
 
 def _start(graphs: list[GraphCard], budget: float) -> int:

@@ -18,7 +18,7 @@ from localsmooth.metrics import (
     mean_curve,
     mean_iou,
 )
-from localsmooth.results import NO_LABEL, RATIO, run_info
+from localsmooth.results import NO_LABEL, RATIO, budget_kinds, kind_curve, run_info
 
 __all__ = [
     "TAIL_NOTE",
@@ -26,6 +26,7 @@ __all__ = [
     "average_radius",
     "best_curve",
     "curve",
+    "curves_by_kind",
     "has_target",
     "headline_budget",
     "headline_rule",
@@ -39,6 +40,13 @@ __all__ = [
 def has_target(dataset: xr.Dataset, target: str) -> bool:
     """Whether the data set holds certificates for the target."""
     return target in dataset["target"].values.tolist()
+
+
+def curves_by_kind(results: Mapping[str, xr.Dataset]) -> dict[str, dict[str, xr.Dataset]]:
+    """Results with the single dimension `budget`, for each kind of budget that one of them has, the last kind first."""
+    kinds = budget_kinds(next(iter(results.values())))[::-1]
+    used = [kind for kind in kinds if any(dataset.sizes[kind] > 1 for dataset in results.values())] or kinds[:1]
+    return {kind: {method: kind_curve(dataset, kind) for method, dataset in results.items()} for kind in used}
 
 
 def method_label(method: str, dataset: xr.Dataset) -> str:

@@ -1,12 +1,12 @@
 """The result of a certification: one labelled data set, in memory and on disk."""
 
 from localsmooth.results.build import build_dataset
+from localsmooth.results.curves import budget_kinds, kind_curve
 from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.files import load as load_result
 from localsmooth.results.files import save as save_result
 from localsmooth.results.item import CertifiedCurve, ItemResult, consistent
-from localsmooth.results.joint import ADDITION, DELETION, JointResult, attach_joint, has_joint, kind_curve
-from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names
+from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names, symbol
 from localsmooth.results.output_names import attach_names
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
@@ -15,8 +15,6 @@ from localsmooth.results.view import ItemView, item_view
 
 __all__ = [
     "ACCURACY",
-    "ADDITION",
-    "DELETION",
     "FORMAT_VERSION",
     "NO_GROUP",
     "NO_LABEL",
@@ -25,16 +23,14 @@ __all__ = [
     "CertifiedCurve",
     "ItemResult",
     "ItemView",
-    "JointResult",
     "RunInfo",
     "Saving",
     "SmoothedClassifier",
-    "attach_joint",
     "attach_names",
     "axis_names",
+    "budget_kinds",
     "build_dataset",
     "consistent",
-    "has_joint",
     "item_view",
     "kind_curve",
     "load",
@@ -43,5 +39,6 @@ __all__ = [
     "save",
     "save_result",
     "set_aside",
+    "symbol",
     "validate",
 ]

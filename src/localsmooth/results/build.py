@@ -13,15 +13,18 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.results.item import ItemResult, check_item
 from localsmooth.results.names import (
     ACCURACY,
+    COUNT_DIMENSIONS,
     FORMAT,
     FORMAT_VERSION,
     INPUT,
+    KIND,
     NO_GROUP,
     NO_LABEL,
     OUTPUT,
     OUTSIDE,
     RATIO,
     axis_names,
+    symbol,
 )
 from localsmooth.results.run import RunInfo, attributes
 
@@ -53,8 +56,9 @@ def build_dataset(items: Sequence[ItemResult], run: RunInfo) -> xr.Dataset:
     Returns
     -------
     dataset
-        Dimensions item, target, bound, budget, input_group, channel and the spatial axes of inputs and outputs (see
-        `axis_names`); units in the attributes of each variable, the facts about the run in those of the data set.
+        Dimensions item, target, bound, budget (or one for each of several kinds of budget), input_group, channel and
+        the spatial axes of inputs and outputs (see `axis_names`); units in the attributes of each variable, the facts
+        about the run in those of the data set.
 
     Raises
     ------
@@ -78,12 +82,16 @@ def build_dataset(items: Sequence[ItemResult], run: RunInfo) -> xr.Dataset:
             raise InvalidInputError(field, f"items differ in rank or channels: {ranks}", "Certify them in two runs")
     for item in items:
         check_item(item, run)
-    coordinates = {
+    coordinates: dict[str, Any] = {
         "item": [item.name for item in items],
         "target": [target for target in (RATIO, ACCURACY) if any(target in item.targets for item in items)],
         "bound": list(run.bound_names),
-        "budget": ("budget", np.array(run.budgets, dtype=np.float64), {"units": run.units, "long_name": "budget ε"}),
     }
+    for kind, budgets in run.budgets.items():
+        units = {"units": run.units, "long_name": f"budget {symbol(kind)}"}
+        coordinates[kind] = (kind, np.array(budgets, dtype=np.float64), units)
+    if len(run.budgets) > 1:
+        coordinates[KIND] = list(run.budgets)
     variables = _output_variables(items, run) | _input_variables(items, run)
     variables |= _count_variables(items, coordinates["target"], run)
     attrs = {"format": FORMAT, "format_version": FORMAT_VERSION} | attributes(run)
@@ -123,32 +131,44 @@ def _input_variables(items: Sequence[ItemResult], run: RunInfo) -> dict[str, Any
     return variables
 
 
-def _count_variables(items: Sequence[ItemResult], targets: Any, run: RunInfo) -> dict[str, Any]:
-    dims = ("item", "target", "bound", "budget")
-    shape = (len(items), len(targets), len(run.bound_names), len(run.budgets))
-    groups = max(curve.attack.shape[1] for item in items for curve in item.curves.values())
-    certified = np.zeros(shape, dtype=np.int64)
-    lower, upper = np.zeros(shape), np.full(shape, np.nan)
-    attack = np.full((*shape, groups), np.nan)
-    total = np.zeros(shape[:2], dtype=np.int64)
-    for i, item in enumerate(items):
-        for t, target in enumerate(targets):
-            if target not in item.targets:
-                continue
-            total[i, t] = item.counted.sum()
-            for b, bound in enumerate(run.bound_names):
-                curve = item.curves[target, bound]
-                certified[i, t, b] = curve.certified
-                lower[i, t, b] = curve.lower
-                upper[i, t, b] = curve.upper
-                attack[i, t, b, :, : curve.attack.shape[1]] = curve.attack
-    return {
-        "certified": (dims, certified, {"units": "outputs"}),
-        "lower": (dims, lower, {"units": "outputs"}),
-        "upper": (dims, upper, {"units": "outputs"}),
-        "attack": ((*dims, "input_group"), attack, {"units": f"({run.units}), sum of |δ|^p in {run.norm}"}),
-        "total": (("item", "target"), total, {"units": "outputs"}),
+def _count_variables(items: Sequence[ItemResult], targets: Sequence[str], run: RunInfo) -> dict[str, Any]:
+    grid = tuple(len(budgets) for budgets in run.budgets.values())
+    keys = [(target, bound) for target in targets for bound in run.bound_names]
+    dims = (*COUNT_DIMENSIONS, *run.budgets)
+    outputs = axis_names(OUTPUT, items[0].prediction.ndim)
+    some = next(iter(items[0].curves.values()))
+
+    def table(name: str, fill: float | int, dtype: Any) -> np.ndarray:
+        """One field of all curves over items, targets, bounds and kinds of budget; padding where there is none."""
+        nothing = np.full((1,) * getattr(some, name).ndim, fill)
+        rows = _padded(
+            [getattr(i.curves[k], name) if k in i.curves else nothing for i in items for k in keys], fill, dtype
+        )
+        return rows.reshape(len(items), len(targets), len(run.bound_names), *grid, *rows.shape[2:])
+
+    spending = {"units": f"({run.units}), sum of |δ|^p in {run.norm}"}
+    kinds = (KIND,) if len(grid) > 1 else ()
+    total = [[item.counted.sum() if target in item.targets else 0 for target in targets] for item in items]
+    variables: dict[str, Any] = {
+        "certified": (dims, table("certified", 0, np.int64), {"units": "outputs"}),
+        "lower": (dims, table("lower", 0.0, np.float64), {"units": "outputs"}),
+        "upper": (dims, table("upper", np.nan, np.float64), {"units": "outputs"}),
+        "attack": ((*dims, *kinds, "input_group"), table("attack", np.nan, np.float64), spending),
+        "total": (("item", "target"), np.array(total, dtype=np.int64), {"units": "outputs"}),
     }
+    drawn = [
+        (i.alone, i.edges, i.places)
+        for i in items
+        if i.alone is not None and i.edges is not None and i.places is not None
+    ]
+    if len(drawn) == len(items):
+        alone, edges, places = zip(*drawn, strict=True)
+        rows = _padded(alone, False, np.bool_)
+        variables["falls"] = ((*dims, *outputs), table("falls", False, np.bool_))
+        variables["alone"] = (("item", *run.budgets, *outputs), rows.reshape(len(items), *grid, *rows.shape[2:]))
+        variables["edge_ends"] = (("item", "edge", "end"), _padded(edges, NO_GROUP, np.int32))
+        variables["node_place"] = (("item", *outputs, "plane"), _padded(places, 0.0, np.float64))
+    return variables
 
 
 def _padded(arrays: Sequence[np.ndarray], fill: float | int, dtype: Any) -> np.ndarray:

@@ -18,6 +18,8 @@ from xarray.backends import H5NetCDFStore
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
+from localsmooth.results.curves import converted
+from localsmooth.results.names import KIND
 from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import ATTRIBUTES
 from localsmooth.results.validate import validate
@@ -120,7 +122,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
             _inspect(opened, max_bytes)
         with xr.open_dataset(path, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
             dataset = opened.load()
-        for name in ("item", "target", "bound"):
+        for name in ("item", "target", "bound", KIND):
             if name in dataset.coords:
                 names = np.array([str(value) for value in dataset[name].values.tolist()], dtype=np.str_)
                 dataset = dataset.assign_coords({name: (name, names)})
@@ -129,8 +131,9 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
         for array in dataset.variables.values():
             if array.attrs.get("_FillValue", 0.0) != array.attrs.get("_FillValue", 0.0):
                 del array.attrs["_FillValue"]  # NaN for NaN: what xarray's own writer adds
-        _require_whole(validate(dataset))
-        return dataset
+        if (current := converted(dataset)) is not dataset:
+            _require_whole(dataset)
+        return _require_whole(validate(current))
     except InvalidInputError as error:
         raise InvalidInputError(field, f"{error.field}: {error.problem}", error.remedy) from error
     except Exception as error:  # the HDF5 library's errors on damaged files have no common base
@@ -139,7 +142,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
         ) from error
 
 
-def _require_whole(dataset: xr.Dataset) -> None:
+def _require_whole(dataset: xr.Dataset) -> xr.Dataset:
     """Compare the checksum; a file that xarray wrote from a result has none, and may hold nothing that is not known."""
     if "checksum" not in dataset.attrs:
         unknown = sorted(set(map(str, dataset.attrs)) - ATTRIBUTES)
@@ -155,6 +158,7 @@ def _require_whole(dataset: xr.Dataset) -> None:
             "does not fit the contents",
             "The file is damaged; certify again. If you changed the result, write it with localsmooth.results.save",
         )
+    return dataset
 
 
 def _inspect(opened: h5py.File, max_bytes: int) -> None:

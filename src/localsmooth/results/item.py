@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,8 @@ __all__ = ["CertifiedCurve", "ItemResult", "check_item", "consistent"]
 class CertifiedCurve:
     """What one collective bound proves about one target, over all budgets.
 
+    Of several kinds of budget every combination is a row, in the order of `RunInfo.budgets`, the last kind fastest.
+
     Parameters
     ----------
     certified
@@ -30,13 +33,17 @@ class CertifiedCurve:
         Number of target outputs left by the best attack plan that was found: no certificate from the same base
         certificates can be larger. NaN where none was computed.
     attack
-        Budget b_l = Σ|δ|^p that this plan spends in each input group, at each budget.
+        Budget b_l = Σ|δ|^p that this plan spends in each input group, at each budget; of each kind, where there are
+        several.
+    falls
+        Whether this plan breaks an output's certificate; None where that is not told.
     """
 
     certified: Int[np.ndarray, "budgets"]
     lower: Float[np.ndarray, "budgets"]
     upper: Float[np.ndarray, "budgets"]
-    attack: Float[np.ndarray, "budgets input_groups"]
+    attack: Float[np.ndarray, "budgets *kinds input_groups"]
+    falls: Bool[np.ndarray, "budgets *out"] | None = None
 
     def at_least(self, part: CertifiedCurve) -> CertifiedCurve:
         """Raise what is proven to what is proven of some of the targets."""
@@ -80,6 +87,13 @@ class ItemResult:
         The input, channels first; None where it is not to be kept.
     relies_on
         `Basis` of each output's certificate, NOTHING where it abstains; None where all rely on votes.
+    alone
+        Whether an output keeps its prediction against every attack of a budget, whoever else it is aimed at; as
+        `edges` and `places`, None where outputs are not drawn with their edges.
+    edges
+        Pairs of outputs, each once.
+    places
+        Where each output is drawn, in the unit square.
     """
 
     name: str
@@ -96,6 +110,9 @@ class ItemResult:
     curves: Mapping[tuple[str, str], CertifiedCurve]
     image: Float[np.ndarray, "channels *space"] | None = None
     relies_on: Int[np.ndarray, "*out"] | None = None
+    alone: Bool[np.ndarray, "budgets *out"] | None = None
+    edges: Int[np.ndarray, "edges 2"] | None = None
+    places: Float[np.ndarray, "*out 2"] | None = None
 
     @property
     def counted(self) -> Bool[np.ndarray, "*out"]:
@@ -191,14 +208,19 @@ def check_item(item: ItemResult, run: RunInfo) -> None:
     for (target, bound), curve in item.curves.items():
         field = f"curves[{target!r}, {bound!r}]"
         demand(target != ACCURACY or item.label is not None, field, "needs labels", "Leave accuracy out")
-        _check_curve(curve, field, int(item.at_stake(target).sum()), len(run.budgets), demand)
+        _check_curve(curve, field, int(item.at_stake(target).sum()), run, demand)
         groups = int(item.input_group.max(initial=-1)) + 1
-        demand(curve.attack.shape[1] >= groups, field, "attacks fewer groups than input_group names", "One column each")
+        demand(
+            curve.attack.shape[-1] >= groups, field, "attacks fewer groups than input_group names", "One column each"
+        )
 
 
-def _check_curve(curve: CertifiedCurve, field: str, at_stake: int, budgets: int, demand: _Demand) -> None:
+def _check_curve(curve: CertifiedCurve, field: str, at_stake: int, run: RunInfo, demand: _Demand) -> None:
+    rows = math.prod(map(len, run.budgets.values()))
     for array in (curve.certified, curve.lower, curve.upper, curve.attack):
-        demand(len(array) == budgets, field, "does not have one row per budget", "Pass one value per budget")
+        demand(len(array) == rows, field, "does not have one row per budget", "Pass one value per budget")
+    kinds = (len(run.budgets),) if len(run.budgets) > 1 else ()
+    demand(curve.attack.shape[1:-1] == kinds, field, "does not have one attack per kind of budget", "One row each")
     demand((curve.certified >= 0).all(), field, "certifies a negative number", "Clip at 0")
     demand(
         (curve.certified <= at_stake).all(),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 __all__ = [
     "ACCURACY",
+    "BUDGET",
+    "COUNT_DIMENSIONS",
     "COUNT_VARIABLES",
+    "DRAWN_VARIABLES",
     "FORMAT",
     "FORMAT_VERSION",
     "INPUT",
+    "KIND",
     "NO_GROUP",
     "NO_LABEL",
     "OUTPUT",
@@ -15,6 +19,7 @@ __all__ = [
     "OUTSIDE",
     "RATIO",
     "axis_names",
+    "symbol",
 ]
 
 FORMAT = "localsmooth-results"
@@ -50,7 +55,23 @@ OUTPUT_VARIABLES = {
 }
 """Variables with one value per output, with the kind of their numbers."""
 COUNT_VARIABLES = {"certified": "i", "lower": "f", "upper": "f"}
-"""Variables over item, target, bound and budget, with the kind of their numbers."""
+"""Variables over item, target, bound and budgets, with the kind of their numbers."""
+COUNT_DIMENSIONS = ("item", "target", "bound")
+"""Dimensions of counts, before those of the budgets."""
+DRAWN_VARIABLES = {"falls": "b", "alone": "b", "edge_ends": "i", "node_place": "f"}
+"""What results hold besides whose outputs are drawn with their edges, with the kind of their numbers."""
+
+BUDGET = "budget"
+"""Dimension of the budgets, where there is one kind; where there are several, each has a dimension with its name."""
+KIND = "kind"
+"""Dimension of an attack over several kinds of budget."""
+_SYMBOLS = {BUDGET: "ε", "additions": "ε⁺", "deletions": "ε⁻"}
+
+
+def symbol(kind: str) -> str:
+    """How a kind of budget is written in a threat: ε, ε⁺, ε⁻, or by its own name."""
+    return _SYMBOLS.get(kind, kind)
+
 
 _AXES = {0: (), 1: ("position",), 2: ("y", "x"), 3: ("z", "y", "x")}
 

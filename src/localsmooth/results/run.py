@@ -12,6 +12,7 @@ import xarray as xr
 from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.results.curves import budget_kinds
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
 
 __all__ = ["ATTRIBUTES", "RunInfo", "Saving", "attributes", "run_info"]
@@ -60,7 +61,8 @@ class RunInfo:
     Parameters
     ----------
     budgets
-        ε, strictly ascending, in `units`.
+        ε by kind, strictly ascending, in `units`: {"budget": (0.0, 0.5)}, or several kinds, each from 0, such as
+        "additions" and "deletions", of which every combination is certified.
     norm
         Norm of the perturbation, such as "l2".
     units
@@ -110,7 +112,7 @@ class RunInfo:
         If a value is out of range, or the configuration is not plain JSON.
     """
 
-    budgets: tuple[float, ...]
+    budgets: dict[str, tuple[float, ...]]
     norm: str
     units: str
     alpha: float
@@ -137,13 +139,14 @@ class RunInfo:
     def __post_init__(self) -> None:
         if not self.threat:
             object.__setattr__(self, "threat", f"perturbation of {self.norm} norm at most ε")
-        previous = -math.inf
-        for budget in self.budgets:
-            if not (0 <= budget < math.inf and budget > previous):
-                raise InvalidInputError("budgets", "are not strictly ascending numbers >= 0", "Sort, drop repeats")
-            previous = budget
-        if not self.budgets:
-            raise InvalidInputError("budgets", "is empty", "Pass at least one budget")
+        if not self.budgets or not all(self.budgets.values()):
+            raise InvalidInputError("budgets", "is empty", "Pass at least one budget of each kind")
+        for kind, budgets in self.budgets.items():
+            field = f"budgets[{kind!r}]"
+            if not all(0 <= one < math.inf for one in budgets) or list(budgets) != sorted(set(budgets)):
+                raise InvalidInputError(field, "are not strictly ascending numbers >= 0", "Sort, drop repeats")
+            if len(self.budgets) > 1 and budgets[0] != 0:
+                raise InvalidInputError(field, "do not begin at 0, beside another kind", "Begin each kind at 0")
         if not 0 < self.alpha < 1:
             raise InvalidInputError("alpha", f"is {self.alpha}", "Pass a probability strictly between 0 and 1")
         for name in ("n_candidate", "n_bound", "batch_size"):
@@ -217,7 +220,7 @@ def run_info(dataset: xr.Dataset) -> RunInfo:
             values[name] = value.item() if hasattr(value, "item") else value
         for name in _JSON:
             values[name] = json.loads(attrs.get(name, _LATER[name]) if name in _LATER else attrs[name])
-        values["budgets"] = dataset["budget"].values.tolist()
+        values["budgets"] = {kind: dataset[kind].values.tolist() for kind in budget_kinds(dataset)}
         values["bound_names"] = [str(name) for name in dataset["bound"].values]
         return TypeAdapter(RunInfo).validate_python(values)
     except ValidationError as error:

@@ -9,13 +9,16 @@ import xarray as xr
 
 from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
-from localsmooth.results.joint import ADDITION, DELETION, JOINT_VARIABLES, check_joint, has_joint
+from localsmooth.results.curves import budget_kinds
 from localsmooth.results.names import (
     ACCURACY,
+    COUNT_DIMENSIONS,
     COUNT_VARIABLES,
+    DRAWN_VARIABLES,
     FORMAT,
     FORMAT_VERSION,
     INPUT,
+    KIND,
     NO_GROUP,
     NO_LABEL,
     OUTPUT,
@@ -54,8 +57,8 @@ def validate(dataset: xr.Dataset) -> xr.Dataset:
     _check_predictions(dataset, len(run.class_names), run.n_bound)
     _check_basis(dataset, run)
     _check_counts(dataset)
-    if has_joint(dataset):
-        check_joint(dataset)
+    if DRAWN_VARIABLES.keys() <= set(dataset):
+        _check_drawn(dataset)
     return dataset
 
 
@@ -66,48 +69,39 @@ def _demand(holds: bool | np.bool_, field: str, problem: str) -> None:
 
 def _check_structure(dataset: xr.Dataset) -> None:
     variables = OUTPUT_VARIABLES | COUNT_VARIABLES | {"attack": "f", "total": "i", "input_partition": "i"}
-    joint = JOINT_VARIABLES if has_joint(dataset) else {}
-    variables |= {name: kind for name, (_, kind) in joint.items()}
     names = set(map(str, dataset.data_vars))
+    if names & DRAWN_VARIABLES.keys():
+        variables |= DRAWN_VARIABLES
     for name in variables:
         _demand(name in names, name, "is missing")
     unknown = sorted(names - set(variables) - {"image", "relies_on", NAMES})
     _demand(not unknown, "variables", f"{unknown} are not part of a result")
-    _demand(
-        set(map(str, dataset.coords))
-        == {"item", "target", "bound", "budget"} | ({ADDITION, DELETION} if joint else set()),
-        "coordinates",
-        f"are {sorted(map(str, dataset.coords))}",
-    )
+    counts = tuple(map(str, dataset["certified"].dims))
+    budgets = budget_kinds(dataset)
+    several = (KIND,) if len(budgets) > 1 else ()
+    coordinates = {*COUNT_DIMENSIONS, *budgets, *several}
+    _demand(counts[:3] == COUNT_DIMENSIONS and bool(budgets), "certified", f"has the dimensions {counts}")
+    _demand(set(dataset.coords) == coordinates, "coordinates", f"are {sorted(map(str, dataset.coords))}")
     outputs = ("item", *axis_names(OUTPUT, dataset["prediction"].ndim - 1))
     space = axis_names(INPUT, dataset["input_partition"].ndim - 1)
-    counts = ("item", "target", "bound", "budget")
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(OUTPUT_VARIABLES, outputs)
-    dims |= dict.fromkeys(COUNT_VARIABLES, counts)
+    dims |= dict.fromkeys(COUNT_VARIABLES, counts) | {name: (name,) for name in coordinates}
     dims |= {
-        "attack": (*counts, "input_group"),
+        "attack": (*counts, *several, "input_group"),
         "total": ("item", "target"),
         "input_partition": ("item", *space),
-        "item": ("item",),
-        "target": ("target",),
-        "bound": ("bound",),
-        "budget": ("budget",),
+        "image": ("item", "channel", *space),
+        "relies_on": outputs,
+        NAMES: outputs,
+        "falls": (*counts, *outputs[1:]),
+        "alone": ("item", *budgets, *outputs[1:]),
+        "edge_ends": ("item", "edge", "end"),
+        "node_place": (*outputs, "plane"),
     }
-    kinds = variables | {"item": "U", "target": "U", "bound": "U", "budget": "f"}
-    if joint:
-        dims |= {name: expected for name, (expected, _) in joint.items()} | {
-            ADDITION: (ADDITION,),
-            DELETION: (DELETION,),
-        }
-        kinds |= {ADDITION: "i", DELETION: "i"}
-    if "image" in names:
-        dims["image"], kinds["image"] = ("item", "channel", *space), "f"
-    if "relies_on" in names:
-        dims["relies_on"], kinds["relies_on"] = outputs, "i"
-    if NAMES in names:
-        dims[NAMES], kinds[NAMES] = outputs, "U"
-    for name, expected in dims.items():
-        array = dataset[name]
+    kinds = {"image": "f", "relies_on": "i", NAMES: "U"} | dict.fromkeys(coordinates, "U") | dict.fromkeys(budgets, "f")
+    kinds |= variables
+    for name in sorted(names | coordinates):
+        array, expected = dataset[name], dims[name]
         _demand(array.dims == expected, name, f"has the dimensions {array.dims} instead of {expected}")
         _demand(array.dtype.kind == kinds[name], name, f"has the type {array.dtype}")
     _demand(min(dataset.sizes.values()) > 0, "dimensions", "one of them has length 0")
@@ -116,6 +110,8 @@ def _check_structure(dataset: xr.Dataset) -> None:
         _demand(len(set(values)) == len(values), name, "repeats a name")
     targets = dataset["target"].values.tolist()
     _demand(set(targets) <= {RATIO, ACCURACY}, "target", f"is {targets}")
+    if several:
+        _demand(tuple(dataset[KIND].values.tolist()) == budgets, KIND, f"does not name {budgets}")
 
 
 def _check_predictions(dataset: xr.Dataset, classes: int, n_bound: int) -> None:
@@ -174,9 +170,25 @@ def _check_counts(dataset: xr.Dataset) -> None:
             known = np.where(labelled, known, total[:, t] == 0)
         _demand(known.all(), "total", f"of target {target!r} is not the number of outputs that count")
         limit = np.where(total[:, t] > 0, at_stake[target].sum(axis=axes), 0)
-        fits = (certified[:, t] >= 0) & (certified[:, t] <= limit[:, None, None])
-        _demand(fits.all(), "certified", f"of target {target!r} is negative or more than could be certified")
+        fits = (certified[:, t] >= 0).all() and (limit >= certified[:, t].T).all()
+        _demand(fits, "certified", f"of target {target!r} is negative or more than could be certified")
     lower, upper, attack = (dataset[name].values for name in ("lower", "upper", "attack"))
     _demand((certified <= np.ceil(lower)).all(), "lower", "proves less than is certified")
     _demand((np.isnan(upper) | (certified <= upper)).all(), "upper", "is less than what is certified")
     _demand((np.isnan(attack) | ((attack >= 0) & np.isfinite(attack))).all(), "attack", "is negative or infinite")
+    groups = dataset["input_partition"].values.reshape(len(total), -1).max(axis=1) + 1
+    spent = (total > 0)[:, :, None] & (np.arange(attack.shape[-1]) < groups[:, None])[:, None]
+    _demand(not np.isnan(np.moveaxis(attack, -1, 2)[spent]).any(), "attack", "is NaN where outputs count")
+    budgets = budget_kinds(dataset)
+    for axis in range(3, certified.ndim) if len(budgets) > 1 else ():
+        _demand((np.diff(certified, axis=axis) <= 0).all(), "certified", f"grows with {budgets[axis - 3]}")
+
+
+def _check_drawn(dataset: xr.Dataset) -> None:
+    """Edges, places, and what becomes of outputs one by one, where outputs are drawn with their edges."""
+    edges, places = dataset["edge_ends"].values, dataset["node_place"].values
+    _demand(edges.shape[-1] == places.shape[-1] == 2, "edge_ends", "or node_place is no pair")
+    _demand(((edges >= NO_GROUP) & (edges < places[0, ..., 0].size)).all(), "edge_ends", "names no output")
+    _demand(((places >= 0) & (places <= 1)).all(), "node_place", "is outside the unit square")
+    prediction, ignored = dataset["prediction"], dataset["ignored"]
+    _demand(not (dataset["alone"] & (ignored | (prediction < 0))).any(), "alone", "certifies what is not predicted")

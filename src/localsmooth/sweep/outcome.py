@@ -17,7 +17,7 @@ from localsmooth.metrics import (
     mean_curve,
     mean_iou,
 )
-from localsmooth.results import NO_LABEL, RunInfo, has_joint, kind_curve, load, run_info
+from localsmooth.results import NO_LABEL, RunInfo, kind_curve, load, run_info
 from localsmooth.sweep.expand import Sweep
 from localsmooth.sweep.point import SweepPoint
 
@@ -103,9 +103,8 @@ def _outcome(point: SweepPoint, folder: SweepFolder, sweep: Sweep) -> Outcome:
             problem = text.splitlines()[0] if text else "failed without a message"
         return Outcome(point, None, problem=problem)
     run = run_info(dataset)
-    if has_joint(dataset):
-        dataset = kind_curve(dataset, sweep.flips.removesuffix("s"))
     try:
+        dataset = kind_curve(dataset, sweep.flips if sweep.on_graph else None)
         numbers, tail = operating_point(point, dataset, sweep.quality, sweep.section.target)
     except InvalidInputError as error:
         return Outcome(point, None, run=run, problem=str(error))

@@ -146,7 +146,7 @@ class RunRecord(Facts):
     def run_info(
         self,
         *,
-        budgets: tuple[float, ...],
+        budgets: dict[str, tuple[float, ...]],
         norm: str,
         alpha: float,
         bound_names: tuple[str, ...],

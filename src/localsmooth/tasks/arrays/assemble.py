@@ -52,7 +52,7 @@ def assemble(
             method.require(item.layout, noise)
     saving = saving_of([(item.layout, item.votes) for item in items], record)
     run = record.run_info(
-        budgets=settings.budgets,
+        budgets={"budget": settings.budgets},
         norm=f"l{noise.norm}",
         alpha=settings.alpha,
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),

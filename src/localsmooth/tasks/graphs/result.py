@@ -11,17 +11,17 @@ from jaxtyping import Bool, Int
 
 from localsmooth.baselines import tolerated_flips, worst_spending
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, certified_radius
-from localsmooth.collective import Bound, Curve, Exact, solve
+from localsmooth.collective import Bound, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
+from localsmooth.noise import FlipCaps
 from localsmooth.results import (
     ACCURACY,
     RATIO,
     CertifiedCurve,
     ItemResult,
-    JointResult,
-    attach_joint,
     build_dataset,
+    consistent,
 )
 from localsmooth.runs import RunConfiguration
 from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
@@ -36,6 +36,9 @@ from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.record import RunRecord
 
 __all__ = ["graph_result", "require_depth"]
+
+Rows = tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
+"""ε⁺ and ε⁻ of every pair of budgets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +58,7 @@ def graph_result(
     configuration: RunConfiguration | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
-    """Certify deletions alone, additions alone and every pair of budgets, and build the data set.
-
-    The curve over `budget` is the one for deletions (for additions, if there is no budget of deletions); both are the
-    edges of the table over (ε⁺, ε⁻).
+    """Certify every pair of budgets (ε⁺, ε⁻), additions alone and deletions alone among them, and build the data set.
 
     Parameters
     ----------
@@ -86,23 +86,36 @@ def graph_result(
     if (truth != UNLABELED).all():
         masks[ACCURACY] = alive & (base.prediction == truth)
     name = record.item_names[0]
+    rows = budget_grid(settings.additions, settings.deletions)
+    caps = attribute_caps(graph, certified.inputs)
+    sizes = [np.array(budgets, dtype=np.int64) for budgets in (settings.additions, settings.deletions)]
+    if settings.baseline is None:
+        alone = robust_alone(base, caps, *sizes)
+    else:
+        alone = tolerated_flips(settings.baseline, certified.lower, sampled.layout, caps, *sizes)
+    alone = alone.reshape(-1, nodes.size)
     say = tell and (lambda text: tell(f"{name}: {text}"))
-    joint, curves = _joint(sampled, certified, settings, masks, say)
-    by_deletions = len(settings.deletions) > 1 or len(settings.additions) == 1
+    curves: dict[tuple[str, str], CertifiedCurve] = {}
+    for target, mask in masks.items():
+        for bound in settings.bounds:
+            if settings.baseline is None:
+                curve = _solved(sampled, certified, settings, mask, bound, rows, say)
+            else:
+                curve = _counted(sampled, certified, mask & alone, mask & ~alone, rows, caps)
+            curves[target, bound] = curve
     saving = saving_of([(sampled.layout, sampled.votes)], record)
     run = record.run_info(
-        budgets=tuple(map(float, settings.deletions if by_deletions else settings.additions)),
+        budgets={kind: tuple(map(float, getattr(settings, kind))) for kind in ("additions", "deletions")},
         norm="l0",
         alpha=settings.alpha,
         bound_names=tuple(settings.bounds),
         assumptions=(*_assumptions(sampled, settings), *common_assumptions(settings, record, saving, outputs="nodes")),
         saving=saving,
-        threat=_words(settings, by_deletions),
+        threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
         proven=settings.simultaneous.simultaneous,
         smoothing=describe_smoothing(configuration, [sampled.layout], record.sampled),
     )
-    item = _item(sampled, certified, name, curves(by_deletions))
-    return attach_joint(build_dataset([item], run), joint)
+    return build_dataset([consistent(_item(sampled, certified, name, curves, alone & alive))], run)
 
 
 def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
@@ -139,124 +152,73 @@ def require_depth(depth: int | None) -> int:
     return depth
 
 
-class _Curves:
-    """Solved tables by target and bound, and how to cut curves out of them."""
-
-    def __init__(
-        self, joint: JointResult, keys: list[tuple[str, str]], place: Mapping[tuple[str, str], tuple[int, int]]
-    ):
-        self.joint, self.keys, self.place = joint, keys, place
-
-    def __call__(self, by_deletions: bool) -> dict[tuple[str, str], CertifiedCurve]:
-        made: dict[tuple[str, str], CertifiedCurve] = {}
-        for key in self.keys:
-            where = (*self.place[key], *((0, slice(None)) if by_deletions else (slice(None), 0)))
-            made[key] = CertifiedCurve(
-                self.joint.certified[where],
-                self.joint.lower[where],
-                self.joint.upper[where],
-                self.joint.attack[where].sum(axis=1),
-            )
-        return made
-
-
-def _joint(
+def _solved(
     sampled: SampledGraph,
     certified: _Certified,
     settings: GraphSettings,
-    masks: Mapping[str, Bool[np.ndarray, "nodes"]],
+    mask: Bool[np.ndarray, "nodes"],
+    name: str,
+    rows: Rows,
     tell: Callable[[str], None] | None,
-) -> tuple[JointResult, _Curves]:
-    graph, base = sampled.graph, certified.base
-    additions, deletions = (np.array(each, dtype=np.int64) for each in (settings.additions, settings.deletions))
-    grid = budget_grid(additions.tolist(), deletions.tolist())
-    parts = _parts(base, grid)
-    caps = attribute_caps(graph, certified.inputs)
-    tolerated = np.zeros((additions.size, deletions.size, sampled.nodes.size), dtype=np.bool_)
-    if settings.baseline is not None:
-        lower = certified.lower
-        tolerated = tolerated_flips(settings.baseline, lower, sampled.layout, caps, additions, deletions)
-    shape = (len(masks), len(settings.bounds), additions.size, deletions.size)
-    clusters = sampled.layout.inputs.count
-    tables = {name: np.zeros(shape) for name in ("certified", "lower", "upper")}
-    attack = np.zeros((*shape, 2, clusters))
-    falls = np.zeros((*shape, graph.nodes), dtype=np.bool_)
-    places: dict[tuple[str, str], tuple[int, int]] = {}
-    for t, (target, mask) in enumerate(masks.items()):
-        for b, (name, bound) in enumerate(settings.bounds.items()):
-            places[target, name] = t, b
-            if not mask.any():
-                continue
-            if settings.baseline is not None:
-                _count(tables, (t, b), (tolerated & mask).sum(axis=-1), base.discount)
-                falls[t, b][..., sampled.nodes] = mask & ~tolerated
-                for kind, cap in enumerate(caps):
-                    spent = [worst_spending(cap, budget) for budget in (settings.additions, settings.deletions)[kind]]
-                    spread = np.expand_dims(np.array(spent), 1 - kind)
-                    attack[t, b, :, :, kind] = spread
-                continue
-            for part in parts:
-                threat = settings.limits.threat(
-                    graph, certified.inputs, certified.clusters, additions=grid[0][part], deletions=grid[1][part]
-                )
-                asked = node_problem(base, threat, np.flatnonzero(mask))
-                curve = solve(
-                    asked.problem,
-                    _share(bound, part.size / grid[0].size),
-                    progress=tell and (lambda step, name=name: tell(f"{name}, {step}")),
-                )
-                _fill(tables, (t, b), part, curve, base.discount)
-                for index, answer in zip(part, curve, strict=True):
-                    cell = (t, b, *np.unravel_index(index, shape[2:]))
-                    spending = asked.spread(answer.attack)
-                    for kind, spent in enumerate(spending.reshape(2, -1)):
-                        np.add.at(attack[cell][kind], certified.clusters, spent)
-                    falls[cell][sampled.nodes] = mask & broken_nodes(base, spending)
-            for name in ("certified", "lower"):
-                # What holds against more flips holds against fewer.
-                backwards = tables[name][t, b, ::-1, ::-1]
-                np.maximum.accumulate(np.maximum.accumulate(backwards, axis=0), axis=1, out=backwards)
-    if len(masks) > 1:
-        # Correct nodes are some of all that are certified: what is proven of them holds for the ratio, too.
-        for name in ("certified", "lower"):
-            np.maximum(tables[name][0], tables[name][1], out=tables[name][0])
-    alone = tolerated if settings.baseline is not None else robust_alone(base, caps, additions, deletions)
-    shown = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
-    shown[..., sampled.nodes] = alone & masks[RATIO]
-    rows, columns = graph.edge_index
-    joint = JointResult(
-        additions,
-        deletions,
-        tables["certified"].astype(np.int64),
-        tables["lower"],
-        tables["upper"],
-        attack,
-        falls,
-        shown,
-        np.stack([rows, columns], axis=1)[rows < columns],
-        sampled.places,
-    )
-    return joint, _Curves(joint, list(places), places)
+) -> CertifiedCurve:
+    """What a collective bound proves of some nodes at all pairs of budgets."""
+    base, graph, count = certified.base, sampled.graph, rows[0].size
+    lower, upper, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    attack = np.zeros((count, 2, sampled.layout.inputs.count))
+    falls = np.zeros((count, graph.nodes), dtype=np.bool_)
+    for part in _parts(base, rows) if mask.any() else ():
+        threat = settings.limits.threat(
+            graph, certified.inputs, certified.clusters, additions=rows[0][part], deletions=rows[1][part]
+        )
+        asked = node_problem(base, threat, np.flatnonzero(mask))
+        solved = solve(
+            asked.problem,
+            _share(settings.bounds[name], part.size / count),
+            progress=tell and (lambda step: tell(f"{name}, {step}")),
+        )
+        counts[part] = np.maximum(solved.certified - base.discount, 0)
+        lower[part] = np.maximum(solved.lower - base.discount, 0.0)
+        upper[part] = solved.upper
+        for row, answer in zip(part, solved, strict=True):
+            spending = asked.spread(answer.attack)
+            for kind, spent in enumerate(spending.reshape(2, -1)):
+                np.add.at(attack[row, kind], certified.clusters, spent)
+            falls[row, sampled.nodes] = mask & broken_nodes(base, spending)
+    for values in (counts, lower):
+        # What holds against more flips holds against fewer.
+        backwards = values.reshape(len(settings.additions), -1)[::-1, ::-1]
+        np.maximum.accumulate(np.maximum.accumulate(backwards, axis=0), axis=1, out=backwards)
+    return CertifiedCurve(counts, lower, upper, attack, falls)
 
 
-def _count(
-    tables: dict[str, np.ndarray], place: tuple[int, int], counts: Int[np.ndarray, "additions deletions"], discount: int
-) -> None:
-    for name in ("certified", "lower"):
-        tables[name][place] = np.maximum(counts - discount, 0)
-    tables["upper"][place] = counts
+def _counted(
+    sampled: SampledGraph,
+    certified: _Certified,
+    robust: Bool[np.ndarray, "pairs nodes"],
+    broken: Bool[np.ndarray, "pairs nodes"],
+    rows: Rows,
+    caps: FlipCaps,
+) -> CertifiedCurve:
+    """What a baseline proves of nodes each on its own: the worst plan is the same for all of them."""
+    counts = robust.sum(axis=1)
+    proven = np.maximum(counts - certified.base.discount, 0)
+    attack = [
+        [worst_spending(cap, int(budget)) for cap, budget in zip(caps, pair, strict=True)]
+        for pair in zip(*rows, strict=True)
+    ]
+    falls = np.zeros((len(counts), sampled.graph.nodes), dtype=np.bool_)
+    falls[:, sampled.nodes] = broken
+    return CertifiedCurve(proven, proven.astype(np.float64), counts.astype(np.float64), np.array(attack), falls)
 
 
-def _parts(
-    base: BaseCertificates, grid: tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
-) -> list[Int[np.ndarray, "_"]]:
+def _parts(base: BaseCertificates, rows: Rows) -> list[Int[np.ndarray, "_"]]:
     """Pairs of budgets that are solved together: each kind alone where counting its flips says everything."""
     groups = base.weights.shape[-1] // 2
-    alone = [np.flatnonzero(other == 0) for other in grid]
+    alone = [np.flatnonzero(other == 0) for other in rows]
     kinds = [np.arange(groups, 2 * groups), np.arange(groups)]
     parts = [part for part, columns in zip(alone, kinds, strict=True) if equal_flips(base, columns)]
     solved = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-    rest = np.setdiff1d(np.arange(grid[0].size), solved)
+    rest = np.setdiff1d(np.arange(rows[0].size), solved)
     return [part for part in (*parts, rest) if part.size]
 
 
@@ -267,22 +229,12 @@ def _share(bound: Bound, share: float) -> Bound:
     return replace(bound, time_limit=float(bound.time_limit) * share)
 
 
-def _fill(
-    tables: dict[str, np.ndarray], place: tuple[int, int], part: Int[np.ndarray, "_"], curve: Curve, discount: int
-) -> None:
-    for name, values in (
-        ("certified", np.maximum(curve.certified - discount, 0)),
-        ("lower", np.maximum(curve.lower - discount, 0.0)),
-        ("upper", curve.upper),
-    ):
-        tables[name][place].reshape(-1)[part] = values
-
-
 def _item(
     sampled: SampledGraph,
     certified: _Certified,
     name: str,
     curves: Mapping[tuple[str, str], CertifiedCurve],
+    alone: Bool[np.ndarray, "pairs nodes"],
 ) -> ItemResult:
     """All nodes; those that are not certified are ignored and abstain."""
     base, nodes, votes = certified.base, sampled.nodes, sampled.votes
@@ -293,6 +245,9 @@ def _item(
         everywhere[nodes] = values
         return everywhere
 
+    everyone = np.zeros((len(alone), size), dtype=np.bool_)
+    everyone[:, nodes] = alone
+    ends = sampled.graph.edge_index.T
     labelled = any(target == ACCURACY for target, _ in curves)
     return ItemResult(
         name=name,
@@ -308,13 +263,10 @@ def _item(
         input_group=sampled.layout.inputs.labels.astype(np.int64),
         curves=curves,
         relies_on=None if base.relies_on is None else spread(base.relies_on, Basis.NOTHING),
+        alone=everyone,
+        edges=ends[ends[:, 0] < ends[:, 1]],
+        places=sampled.places,
     )
-
-
-def _words(settings: GraphSettings, by_deletions: bool) -> str:
-    """What the adversary may do along the curve over `budget`."""
-    kinds = ("deletes", "adds") if by_deletions else ("adds", "deletes")
-    return f"perturbation that {kinds[0]} at most ε attribute bits and {kinds[1]} none{settings.limits.words()}"
 
 
 def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, ...]:
@@ -325,7 +277,6 @@ def _assumptions(sampled: SampledGraph, settings: GraphSettings) -> tuple[str, .
         f"{settings.simultaneous.name}.",
         "The adversary changes attributes, in whole bits: no more ones are deleted and no more zeros are set than a "
         "cluster has. Edges are not changed.",
-        "Every pair of budgets (ε⁺, ε⁻) rests on the same confidence bounds as the curves.",
     ]
     if settings.baseline is not None:
         sentences[0] = (

@@ -1,0 +1,61 @@
+"""The curve of a result over one kind of budget, and what earlier versions wrote in its place."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from localsmooth.errors import InvalidInputError
+from localsmooth.results.names import BUDGET, COUNT_DIMENSIONS, KIND, symbol
+
+__all__ = ["budget_kinds", "converted", "kind_curve"]
+
+
+def budget_kinds(dataset: xr.Dataset) -> tuple[str, ...]:
+    """The kinds of budget of a result, each a dimension of its counts: ("budget",), or ("additions", "deletions")."""
+    return tuple(str(name) for name in dataset["certified"].dims[len(COUNT_DIMENSIONS) :])
+
+
+def kind_curve(dataset: xr.Dataset, kind: str | None = None) -> xr.Dataset:
+    """Counts over one kind of budget while the others are 0, as a result with the single dimension `budget`.
+
+    Parameters
+    ----------
+    dataset
+        A result.
+    kind
+        One of its kinds of budget, such as "deletions"; by default the last one that has budgets above 0.
+
+    Raises
+    ------
+    InvalidInputError
+        If the result has no such kind of budget.
+    """
+    kinds = budget_kinds(dataset)
+    if kind is None:
+        kind = next((name for name in reversed(kinds) if dataset.sizes[name] > 1), kinds[-1])
+    if kind not in kinds:
+        raise InvalidInputError("kind", f"the result has no budgets of {kind}", f"Pass one of {', '.join(kinds)}")
+    if len(kinds) == 1:
+        return dataset
+    made = dataset.isel({name: 0 for name in kinds if name != kind}, drop=True).sel({KIND: kind}, drop=True)
+    threat = str(made.attrs["threat"])
+    for name in kinds:
+        threat = threat.replace(symbol(name), symbol(BUDGET) if name == kind else "0")
+    return made.rename({kind: BUDGET}).assign_attrs(threat=threat)
+
+
+def converted(dataset: xr.Dataset) -> xr.Dataset:
+    """A result as it is now, where an earlier version wrote a graph's pairs of budgets beside a curve."""
+    if "joint_certified" not in dataset:
+        return dataset
+    kinds = ("additions", "deletions")
+    made = dataset.drop_vars(["certified", "lower", "upper", "attack", BUDGET])
+    names = {str(name): str(name).removeprefix("joint_") for name in made.data_vars}
+    made = made.rename(names | {"addition": kinds[0], "deletion": kinds[1], "flip": KIND})
+    coordinates = {name: made[name].astype(np.float64) for name in kinds}
+    limits = str(dataset.attrs["threat"]).partition(" none")[2]
+    threat = f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{limits}"
+    made = made.assign_coords({**coordinates, KIND: list(kinds)}).assign_attrs(threat=threat, task='"graphs"')
+    made.attrs.pop("checksum", None)
+    return made
