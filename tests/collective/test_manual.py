@@ -24,7 +24,10 @@ def test_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     for block in blocks("python"):
         exec(compile(block, "docs/solving.md", "exec"), names)
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 3
+    # .4² pays for η = .5 of the only output of its class (.125), and for nothing else beside it: recalls of 1 and 0.
+    assert float(printed[1]) == 0.5
     # ε² = .25 pays for η = 1 through column 0 (.25) or for η = .5 through column 1 (.125), and not for both.
     assert names["answer"].certified == names["answer"].upper == 3
     assert all(answer.verified is not None for answer in names["curve"])
