@@ -34,6 +34,8 @@ def test_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     # Without a budget, everything stands.
     assert names["curve"].certified[0] == 4
     assert solve(names["both"], Exact()).certified[0] == 5
+    # Nothing spent: 2 of 3 with label 0 are right, none is added; the only one with label 1 is right, and one is added.
+    assert names["overlap"].iou[:, 0].tolist() == [2 / 3, 0.5]
 
 
 def test_file_is_a_problem() -> None:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["Worth", "worth_of"]
+__all__ = ["Worth", "rounded_down", "rounded_up", "worth_of"]
 
 _BITS = 52
 _LARGE = 1e300
@@ -46,19 +46,26 @@ class Worth:
 
     def least(self, units: int | float) -> int | float:
         """Return the value of so many units, rounded down: no set of that many is worth less."""
-        value = self.unit * Fraction(units)
-        nearest = float(value)
-        return self._plain(math.nextafter(nearest, -math.inf) if Fraction(nearest) > value else nearest)
+        return self._plain(rounded_down(self.unit * Fraction(units)))
 
     def most(self, units: int | float) -> int | float:
         """Return a value that no set of so many units exceeds, rounded up."""
-        value = self.unit * Fraction(units) + self.lost
-        nearest = float(value)
-        return self._plain(math.nextafter(nearest, math.inf) if Fraction(nearest) < value else nearest)
+        return self._plain(rounded_up(self.unit * Fraction(units) + self.lost))
 
     def _plain(self, value: float) -> int | float:
         """Return whole numbers as such where all values are."""
         return int(value) if self.whole and value.is_integer() else value
+
+
+def rounded_down(value: Fraction) -> float:
+    """Return the largest floating-point number that is not above a rational."""
+    nearest = float(value)
+    return math.nextafter(nearest, -math.inf) if Fraction(nearest) > value else nearest
+
+
+def rounded_up(value: Fraction) -> float:
+    """Return the least floating-point number that is not below a rational."""
+    return -rounded_down(-value)
 
 
 def worth_of(value: Float[np.ndarray, "targets"]) -> Worth:
