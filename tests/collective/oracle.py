@@ -7,9 +7,9 @@ import numpy as np
 from localsmooth.testing.collective import SmallProblem
 
 
-def brute_force(weights, eta, group, targets, A, c, caps=None, integer=False):
-    """Return the least number of targets left; weights [K × groups × columns], eta [K × outputs]."""
+def brute_force(weights, eta, group, targets, A, c, caps=None, integer=False, value=None):
+    """Return the least number (or value) of targets left; weights [K × groups × columns], eta [K × outputs]."""
     weights, eta = np.asarray(weights, float), np.asarray(eta, float)
     caps = [None] * weights.shape[2] if caps is None else list(caps)
     arrays = (weights, eta, np.asarray(group), np.asarray(A, float), np.asarray(c, float))
-    return SmallProblem(*arrays, caps, integer, np.asarray(targets)).optimum
+    return SmallProblem(*arrays, caps, integer, np.asarray(targets), value).optimum

@@ -24,13 +24,18 @@ def test_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     for block in blocks("python"):
         exec(compile(block, "docs/solving.md", "exec"), names)
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 3
+    # .4² pays for η = .5 of the only output of its class (.125), and for nothing else beside it: recalls of 1 and 0.
+    assert float(printed[1]) == 0.5
     # ε² = .25 pays for η = 1 through column 0 (.25) or for η = .5 through column 1 (.125), and not for both.
     assert names["answer"].certified == names["answer"].upper == 3
     assert all(answer.verified is not None for answer in names["curve"])
     # Without a budget, everything stands.
     assert names["curve"].certified[0] == 4
     assert solve(names["both"], Exact()).certified[0] == 5
+    # Nothing spent: 2 of 3 with label 0 are right, none is added; the only one with label 1 is right, and one is added.
+    assert names["overlap"].iou[:, 0].tolist() == [2 / 3, 0.5]
 
 
 def test_file_is_a_problem() -> None:

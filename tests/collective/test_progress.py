@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from localsmooth.collective import Ball, Envelope, Exact, Problem, Progress, as_bound, as_bounds, solve
+from localsmooth.collective.kernel.worth import Worth
 from localsmooth.collective.search.progress import Reporter
 from localsmooth.errors import InvalidInputError
 
@@ -46,7 +48,7 @@ def test_what_is_over_soon_says_nothing(monkeypatch):
     told: list[Progress] = []
     clock = iter([0.0, 1.9, 2.1, 3.9, 4.3])
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    reporter = Reporter(told.append, 1, 9)
+    reporter = Reporter(told.append, 1, Worth(Fraction(1), None, 9))
     for _ in range(4):
         reporter.report(1, -3.5, 7)
     assert [(step.lower, step.seconds) for step in told] == [(0, 2.1), (0, 4.3)]

@@ -77,6 +77,6 @@ def _line(position: int | None, index: int | None, answer: Answer) -> str:
     )
     proven = ", verified in exact arithmetic" if answer.verified is not None else ""
     return (
-        f"{place}{answer.certified} of {answer.targets} certified (bound {answer.lower:.3f}, best attack leaves "
+        f"{place}{answer.certified} of {answer.total} certified (bound {answer.lower:.3f}, best attack leaves "
         f"{answer.upper}) in {answer.seconds:.3f} s: {answer.status}{proven}"
     )

@@ -7,6 +7,7 @@ from .kernel.problem import Problem
 from .kernel.proof import Proof
 from .kernel.threat import AtMostGroups, Ball, Caps, Constraints, GroupBudgets, Integer, Rows, Threat, power_up
 from .kernel.verify import CertificateError, verify
+from .overlap import Overlap, certify_overlap
 from .problem_file import answer_record, problem_from, read_problems
 from .search.bound import Bound
 from .search.envelope import Envelope
@@ -38,6 +39,7 @@ __all__ = [
     "LinearProgram",
     "Milp",
     "Naive",
+    "Overlap",
     "Problem",
     "Progress",
     "Proof",
@@ -48,6 +50,7 @@ __all__ = [
     "answer_record",
     "as_bound",
     "as_bounds",
+    "certify_overlap",
     "power_up",
     "problem_from",
     "read_problems",

@@ -21,7 +21,7 @@ from localsmooth.errors import InvalidInputError
 __all__ = ["ProblemFile", "answer_record", "problem_from", "read_problems"]
 
 _REQUIRED = ("weights", "eta", "group", "A", "c")
-_OPTIONAL = ("targets", "caps", "integer")
+_OPTIONAL = ("targets", "value", "caps", "integer")
 _IGNORED = ("id", "expected", "comment")
 
 
@@ -48,8 +48,8 @@ def read_problems(path: Path) -> ProblemFile:
     """Read a problem, or a list of them, from a JSON or NPZ file.
 
     Fields: ``weights`` [output groups × input columns], ``eta`` [outputs], ``group`` [outputs], ``A`` [rows × input
-    columns] and ``c`` [rows] or [budgets × rows]; optional ``targets`` (indices), ``caps`` (null or inf for none)
-    and ``integer``. ``weights`` and ``eta`` may have a leading axis of certificates.
+    columns] and ``c`` [rows] or [budgets × rows]; optional ``targets`` (indices), ``value`` [outputs],
+    ``caps`` (null or inf for none) and ``integer``. ``weights`` and ``eta`` may have a leading axis of certificates.
 
     Raises
     ------
@@ -124,9 +124,8 @@ def problem_from(entry: Any) -> Problem:
     targets = entry.get("targets")
     group = _any_array("group", entry["group"])
     group = group.astype(np.int64) if group.size == 0 else group
-    return Problem(
-        entry["weights"], entry["eta"], group, threat, None if targets is None else _any_array("targets", targets)
-    )
+    targets = None if targets is None else _any_array("targets", targets)
+    return Problem(entry["weights"], entry["eta"], group, threat, targets, entry.get("value"))
 
 
 def _any_array(field: str, value: Any) -> np.ndarray:
@@ -148,6 +147,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "broken": answer.broken.tolist(),
         "prices": answer.prices.tolist(),
         "targets": answer.targets,
+        "total": answer.total,
     }
     if answer.claimed is not None and math.isfinite(answer.claimed):
         record["claimed"] = answer.claimed

@@ -28,7 +28,7 @@ __all__ = ["solve"]
 
 
 def solve(problem: Problem, bound: AnyBound | None = None, verify: bool = False, progress: Tell | None = None) -> Curve:
-    """Certify how many targets survive every attack, for each budget of the threat.
+    """Certify how many targets, or how much of their value, survives every attack, for each budget of the threat.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _own(bound: Bound) -> bool:
 
 @dataclass(eq=False)
 class _Draft:
-    """An answer in the making: shared between budgets before it is handed out."""
+    """An answer in the making, in units of value: shared between budgets before it is handed out."""
 
     lower: float
     upper: int
@@ -96,7 +96,7 @@ def _drafts(problem: Problem, solver: Solver, deadline: float | None, progress: 
     budgets = problem.constraints.budgets
     order = sorted(range(len(budgets)), key=lambda index: tuple(np.sort(budgets[index])[::-1]), reverse=True)
     found: dict[int, _Draft] = {}
-    reporter = None if progress is None else Reporter(progress, len(order), len(problem.targets))
+    reporter = None if progress is None else Reporter(progress, len(order), problem.worth)
     settings = {index: setting_at(problem, index) for index in order}
     lost: list[int] = []
     for index in reversed(order):
@@ -181,21 +181,21 @@ def _share(drafts: list[_Draft], budgets: Float[np.ndarray, "budgets rows"]) -> 
 
 
 def _finish(problem: Problem, index: int, draft: _Draft) -> Answer:
-    certified = draft.certified
+    certified, worth = draft.certified, problem.worth
     if certified > draft.upper:
         raise CertificateError(
             f"a bound of {certified} lies above an attack that leaves {draft.upper}: please report it"
         )
     return Answer(
-        certified,
-        draft.lower,
-        draft.upper,
-        Status.EXACT if certified == draft.upper else draft.status,
+        worth.least(certified),
+        float(worth.least(draft.lower)),
+        worth.most(draft.upper),
+        Status.EXACT if certified == draft.upper and not worth.lost else draft.status,
         draft.seconds,
         draft.attack,
         draft.prices,
         problem,
         index,
         draft.proof,
-        claimed=draft.claimed,
+        claimed=None if draft.claimed is None else draft.claimed * float(worth.unit),
     )

@@ -39,11 +39,13 @@ class Answer:
     Parameters
     ----------
     certified
-        Targets that survive every attack within the threat: proven.
+        Targets that survive every attack within the threat: proven. Where targets have values, what is left of these,
+        rounded down; a whole number where all values are.
     lower
-        The proven bound before it was rounded up to a whole number.
+        The proven bound before it was rounded up to a whole number (of units, `Worth`).
     upper
-        Targets that survive the best attack found, counted exactly: the certificate cannot be improved beyond it.
+        Targets, or their values, that survive the best attack found, counted exactly and rounded up: the certificate
+        cannot be improved beyond it.
     status
         How the answer ended.
     seconds
@@ -64,9 +66,9 @@ class Answer:
         The dual bound that HiGHS claims for the direct program (`Milp` only): for comparison, not proven.
     """
 
-    certified: int
+    certified: int | float
     lower: float
-    upper: int
+    upper: int | float
     status: Status
     seconds: float
     attack: Float[np.ndarray, "columns"]
@@ -83,6 +85,11 @@ class Answer:
         return len(self.problem.targets)
 
     @property
+    def total(self) -> int | float:
+        """What all targets count: their number, or the sum of their values, rounded up."""
+        return self.problem.worth.most(self.problem.worth.total)
+
+    @property
     def broken(self) -> Int[np.ndarray, "broken"]:
         """Indices of the targets that the attack breaks (abstentions, never robust, are not among them)."""
         targets = self.problem.targets
@@ -91,12 +98,12 @@ class Answer:
 
     def __repr__(self) -> str:
         return (
-            f"Answer({self.certified} of {self.targets} certified, best attack leaves {self.upper}; {self.status.name})"
+            f"Answer({self.certified} of {self.total} certified, best attack leaves {self.upper}; {self.status.name})"
         )
 
     @property
-    def gap(self) -> int:
-        """Targets between the certified count and the best attack; 0 where the answer is the optimum."""
+    def gap(self) -> int | float:
+        """Targets, or values, between the certified count and the best attack; 0 where the answer is the optimum."""
         return self.upper - self.certified
 
 
@@ -120,9 +127,9 @@ class Curve:
         return self.answers[index]
 
     @property
-    def certified(self) -> Int[np.ndarray, "budgets"]:
-        """Certified counts."""
-        return np.array([answer.certified for answer in self.answers], dtype=np.int64)
+    def certified(self) -> Int[np.ndarray, "budgets"] | Float[np.ndarray, "budgets"]:
+        """Certified counts; whole numbers unless targets have values that are none."""
+        return np.array([answer.certified for answer in self.answers], dtype=self._kind)
 
     @property
     def lower(self) -> Float[np.ndarray, "budgets"]:
@@ -130,9 +137,13 @@ class Curve:
         return np.array([answer.lower for answer in self.answers], dtype=np.float64)
 
     @property
-    def upper(self) -> Int[np.ndarray, "budgets"]:
+    def upper(self) -> Int[np.ndarray, "budgets"] | Float[np.ndarray, "budgets"]:
         """Counts that the best attacks found leave."""
-        return np.array([answer.upper for answer in self.answers], dtype=np.int64)
+        return np.array([answer.upper for answer in self.answers], dtype=self._kind)
+
+    @property
+    def _kind(self) -> type[np.int64] | type[np.float64]:
+        return np.int64 if all(answer.problem.worth.whole for answer in self.answers) else np.float64
 
     @property
     def seconds(self) -> float:

@@ -58,9 +58,10 @@ def standing(problem: Problem, spending: Float[np.ndarray, "columns"]) -> Bool[n
 
 
 def survivors(problem: Problem, spending: Float[np.ndarray, "columns"]) -> int:
-    """Return the number of targets that survive a spending, in exact arithmetic."""
+    """Return the units (`Worth`) of the targets that survive a spending, in exact arithmetic."""
     if len(problem.weights) > 1:
-        return int(np.count_nonzero(standing(problem, spending)))
+        left, parts = standing(problem, spending), problem.worth.parts
+        return int(np.count_nonzero(left) if parts is None else parts[left].sum())
     # With one certificate a group's count follows from its steps, without a look at every output.
     slack = (problem.columns + 4) * UNIT
     total = 0.0
@@ -77,7 +78,7 @@ def survivors(problem: Problem, spending: Float[np.ndarray, "columns"]) -> int:
 
 
 def alone(problem: Problem, index: int, cell: Cell) -> float | None:
-    """Return the number of targets that survive the only spending of a cell, in exact arithmetic.
+    """Return the units of the targets that survive the only spending of a cell, in exact arithmetic.
 
     Infinity where the threat forbids that spending, so that the cell is empty; None where a cell may hold several.
     """

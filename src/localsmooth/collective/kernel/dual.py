@@ -4,12 +4,12 @@ For any slopes g, any row multipliers y ≥ 0 and any shares λ ≥ 0 that sum t
 
     V ≥ Σ_p min_{s ∈ [a_p, z_p)} (λ_p F_p(s) − g_p s) + min_{lower ≤ b ≤ upper} Σ_l (Σ_p g_p W_pl + (Aᵀy)_l) b_l − y·c
 
-bounds the number of targets left from below (Lagrangian duality; F_p is the step function of inequality p). Whoever
+bounds what is left of the targets from below (Lagrangian duality; F_p is the step function of inequality p). Whoever
 found the numbers, a poor choice weakens the bound and never breaks it: no solver's word enters a certificate.
 
-Counts and bounds are in targets. What an inequality is fed, s = W_p · b, has the unit of its thresholds η (none), b
-that of the threat's budgets (Σ|δ|^p, or flips). So slopes g are targets per unit fed, multipliers y targets per unit of
-a row.
+Counts and bounds are in whole units of the targets' values (`Worth`), which are targets where each counts 1. What an
+inequality is fed, s = W_p · b, has the unit of its thresholds η (none), b that of the threat's budgets (Σ|δ|^p, or
+flips). So slopes g are targets per unit fed, multipliers y targets per unit of a row.
 """
 
 from __future__ import annotations

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from localsmooth.blocks import look_up
 from localsmooth.collective.kernel.arrays import Numbers, plain_numbers
-from localsmooth.collective.kernel.steps import Steps, step_functions
+from localsmooth.collective.kernel.steps import Steps, left_behind, step_functions
 from localsmooth.collective.kernel.threat import Constraints, Threat
+from localsmooth.collective.kernel.worth import Worth, worth_of
 from localsmooth.errors import InvalidInputError
 
 __all__ = ["Pieces", "Problem"]
@@ -28,13 +30,15 @@ class Pieces:
     weights
         W of each inequality.
     steps
-        Number of the group's targets left, counting this inequality alone.
+        Units (`Worth`) of the group's targets left, counting this inequality alone.
     owner
         Output group (position among those with targets) of each inequality.
     groups
         Number of output groups with targets.
     eta, place
         Thresholds of the targets that can stand, and the group (position) of each.
+    parts
+        Units of these targets; None for one each.
     """
 
     weights: Float[np.ndarray, "pieces columns"]
@@ -43,6 +47,7 @@ class Pieces:
     groups: int
     eta: Float[np.ndarray, "certificates counted"]
     place: Int[np.ndarray, "counted"]
+    parts: Float[np.ndarray, "counted"] | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -60,22 +65,26 @@ class Pieces:
         steps: list[Steps] = []
         for piece, known in enumerate(self.steps):
             certificate, group = divmod(piece, self.groups)
-            own = np.sort(np.where(held, np.inf, self.eta[certificate])[self.place == group])
-            left = len(own) - np.searchsorted(own, known.thresholds, side="right")
-            steps.append(Steps(known.thresholds, left.astype(np.float64)))
+            members = self.place == group
+            own = np.where(held, np.inf, self.eta[certificate])[members]
+            order = np.argsort(own, kind="stable")
+            fallen = np.searchsorted(own[order], known.thresholds, side="right")
+            parts = None if self.parts is None else self.parts[members][order]
+            steps.append(Steps(known.thresholds, left_behind(parts, len(own), fallen)))
         return replace(self, steps=tuple(steps))
 
     def standing(self, feeds: Float[np.ndarray, "pieces"]) -> Float[np.ndarray, "groups"]:
-        """Return how many targets of each group stand at given feeds, to floating-point accuracy."""
+        """Return how many units of each group stand at given feeds, to floating-point accuracy."""
         if len(self.eta) == 1:
             return np.array([s.count(float(feed)) for s, feed in zip(self.steps, feeds, strict=True)])
         stands = np.any(self.eta > feeds.reshape(len(self.eta), -1)[:, self.place], axis=0)
-        return np.bincount(self.place, stands, self.groups).astype(np.float64)
+        held = stands if self.parts is None else stands * self.parts
+        return np.bincount(self.place, held, self.groups).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Problem:
-    """Count the predictions that survive the worst input: min over b of the targets n with Σ_l W[i,l] b_l < η_n.
+    """What survives the worst input: min over b of Σ v_n over the targets n with Σ_l W[i,l] b_l < η_n.
 
     Floating-point arguments are taken as the exact real numbers they stand for; whoever computed them must have
     rounded weights up and thresholds down. Budgets are rounded up here. Arrays of float64 are not copied: leave them
@@ -94,6 +103,8 @@ class Problem:
         What the adversary may do, for one budget or a list of them.
     targets
         Indices, or a mask, of the outputs that count; all by default.
+    value
+        What each output counts, v ≥ 0 [outputs], 1 by default, so that the answer is a number of targets.
 
     Raises
     ------
@@ -106,6 +117,7 @@ class Problem:
     group: Int[np.ndarray, "outputs"]
     threat: Threat
     targets: Int[np.ndarray, "targets"]
+    value: Float[np.ndarray, "outputs"] | None
 
     def __init__(
         self,
@@ -114,6 +126,7 @@ class Problem:
         group: Numbers,
         threat: Threat,
         targets: Numbers | None = None,
+        value: Numbers | None = None,
     ) -> None:
         if not isinstance(threat, Threat):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError("threat", f"is a {type(threat).__name__}", "give a Threat, Ball(budgets) say")
@@ -146,7 +159,13 @@ class Problem:
         object.__setattr__(self, "group", labels)
         object.__setattr__(self, "threat", threat)
         object.__setattr__(self, "targets", _targets(targets, outputs))
-        _ = self.constraints  # reports a threat that does not fit at once
+        worth = None if value is None else _numbers("value", value)
+        if worth is not None and worth.shape != (outputs,):
+            raise InvalidInputError(
+                "value", f"has shape {worth.shape}", f"give one number for each of {outputs} outputs"
+            )
+        object.__setattr__(self, "value", worth)
+        _ = self.constraints, self.worth  # report a threat or values that do not fit at once
 
     @property
     def columns(self) -> int:
@@ -157,6 +176,13 @@ class Problem:
     def outputs(self) -> int:
         """Number of outputs, targets or not."""
         return self.eta.shape[1]
+
+    @cached_property
+    def worth(self) -> Worth:
+        """What the targets count, in whole units."""
+        if self.value is None:
+            return Worth(Fraction(1), None, len(self.targets))
+        return worth_of(self.value[self.targets])
 
     @cached_property
     def constraints(self) -> Constraints:
@@ -207,7 +233,18 @@ class Problem:
 
     @cached_property
     def _counted(self) -> Int[np.ndarray, "counted"]:
-        return self.targets[np.any(self.eta[:, self.targets] > 0, axis=0)]
+        return self.targets[self._counts]
+
+    @cached_property
+    def _counts(self) -> Bool[np.ndarray, "targets"]:
+        """Which targets can stand, and are worth something."""
+        stands = np.any(self.eta[:, self.targets] > 0, axis=0)
+        return stands if self.worth.parts is None else stands & (self.worth.parts > 0)
+
+    @cached_property
+    def _parts(self) -> Float[np.ndarray, "counted"] | None:
+        parts = None if self.worth.parts is None else self.worth.parts[self._counts]
+        return None if parts is None or bool(np.all(parts == 1)) else parts
 
     @cached_property
     def _place(self) -> Int[np.ndarray, "counted"]:
@@ -220,10 +257,16 @@ class Problem:
         present = self.group_labels
         # With several certificates the step functions change from budget to budget.
         hulls = len(self.weights) == 1 and len(self.constraints.budgets) >= _MANY
-        steps = [part for row in eta for part in step_functions(row, self._place, len(present), hulls)]
+        steps = [part for row in eta for part in step_functions(row, self._place, len(present), hulls, self._parts)]
         weights = self.weights[:, present].reshape(len(steps), self.columns)
         return Pieces(
-            weights, tuple(steps), np.tile(np.arange(len(present)), len(self.weights)), len(present), eta, self._place
+            weights,
+            tuple(steps),
+            np.tile(np.arange(len(present)), len(self.weights)),
+            len(present),
+            eta,
+            self._place,
+            self._parts,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from jaxtyping import Float, Int
 
 from localsmooth.collective.kernel.hull import Hull
 
-__all__ = ["Steps", "step_functions"]
+__all__ = ["Steps", "left_behind", "step_functions"]
 
 _SHORT = 8192
 _HULLED = 4096
@@ -20,7 +21,7 @@ _REMEMBERED = 256
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A falling step function F(s): the number of targets whose threshold exceeds s.
+    """A falling step function F(s): the number of targets whose threshold exceeds s, or the units (`Worth`) of these.
 
     Parameters
     ----------
@@ -164,7 +165,11 @@ class Steps:
 
 
 def step_functions(
-    eta: Float[np.ndarray, "targets"], group: Int[np.ndarray, "targets"], groups: int, hulls: bool = False
+    eta: Float[np.ndarray, "targets"],
+    group: Int[np.ndarray, "targets"],
+    groups: int,
+    hulls: bool = False,
+    parts: Float[np.ndarray, "targets"] | None = None,
 ) -> list[Steps]:
     """Count each group's targets, with one sort per group.
 
@@ -178,11 +183,22 @@ def step_functions(
         Number of groups.
     hulls
         Prepare the hulls of long step functions.
+    parts
+        Whole number of units of each target, which sum to less than 2⁵³; None for one each.
     """
-    return [_sorted_steps(part, hulls) for part in split_by_group(eta, group, groups)]
+    return [_sorted_steps(*sorted_group, hulls) for sorted_group in split_by_group(eta, group, groups, parts)]
 
 
-def _sorted_steps(eta: Float[np.ndarray, "targets"], hulls: bool) -> Steps:
+def left_behind(
+    parts: Float[np.ndarray, "targets"] | None, number: int, fallen: Int[np.ndarray, "steps"]
+) -> Float[np.ndarray, "steps"]:
+    """Return the units of all but the first ``fallen`` of a number of targets; exact, as units are whole."""
+    if parts is None:
+        return (number - fallen).astype(np.float64)
+    return np.append(np.cumsum(parts[::-1])[::-1], 0.0)[fallen]
+
+
+def _sorted_steps(eta: Float[np.ndarray, "targets"], parts: Float[np.ndarray, "targets"] | None, hulls: bool) -> Steps:
     first = int(eta.searchsorted(0.0, side="right"))
     end = int(eta.searchsorted(np.inf, side="left"))
     finite = eta[first:end]
@@ -192,20 +208,24 @@ def _sorted_steps(eta: Float[np.ndarray, "targets"], hulls: bool) -> Steps:
     thresholds = np.concatenate([[0.0], finite[begins]])
     # What stands at a threshold is everything sorted behind its last copy.
     fallen_so_far = np.append(begins, len(finite))
-    counts = (len(eta) - first - fallen_so_far).astype(np.float64)
+    counts = left_behind(None if parts is None else parts[first:], len(eta) - first, fallen_so_far)
     hull = Hull(thresholds, counts) if hulls and len(thresholds) > _HULLED else None
     return Steps(thresholds, counts, hull)
 
 
 def split_by_group(
-    eta: Float[np.ndarray, "targets"], group: Int[np.ndarray, "targets"], groups: int
-) -> list[Float[np.ndarray, "_"]]:
-    """Return the sorted thresholds of each group."""
+    eta: Float[np.ndarray, "targets"],
+    group: Int[np.ndarray, "targets"],
+    groups: int,
+    parts: Float[np.ndarray, "targets"] | None = None,
+) -> list[tuple[Float[np.ndarray, "_"], Float[np.ndarray, "_"] | None]]:
+    """Return the sorted thresholds of each group, and the units in the same order."""
     # Small labels sort in linear time.
     labels = group.astype(np.uint16) if groups <= 1 << 16 else group
-    arranged = eta[np.argsort(labels, kind="stable")]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=groups))])
-    parts = [arranged[ends[i] : ends[i + 1]] for i in range(groups)]
-    for part in parts:
-        part.sort()
-    return parts
+    order = np.argsort(labels, kind="stable") if parts is None else np.lexsort((eta, labels))
+    arranged = eta[order]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=groups))]).tolist()
+    slices = [slice(a, z) for a, z in itertools.pairwise(ends)]
+    for own in slices if parts is None else ():
+        arranged[own].sort()
+    return [(arranged[own], None if parts is None else parts[order[own]]) for own in slices]

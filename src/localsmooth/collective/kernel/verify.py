@@ -44,23 +44,26 @@ def verify(problem: Problem, answer: Answer) -> Answer:
     # What holds for a more generous budget holds for this one.
     if not bool(np.all(budgets[answer.proof.index] >= budgets[answer.index])):
         raise CertificateError("the proof is about a smaller budget than the answer")
-    value = prove(problem, answer.proof)
-    # A whole number of targets at or above the proven value is at or above its ceiling.
-    if max(0, math.ceil(value)) < answer.certified or not max(Fraction(0), value) >= answer.lower:
+    value, worth = prove(problem, answer.proof), problem.worth
+    # A whole number of units at or above the proven value is at or above its ceiling.
+    proven = max(0, math.ceil(value / worth.unit))
+    if not (proven * worth.unit >= answer.certified and max(Fraction(0), value) >= answer.lower):
         raise CertificateError(
             f"the proof shows {float(value):.6f} targets, the answer claims {answer.certified} (bound {answer.lower})"
         )
     if answer.attack.shape != (problem.columns,) or not allowed(problem, answer.index, answer.attack):
         raise CertificateError("the attack is not within the threat")
-    if survivors(problem, answer.attack) != answer.upper:
+    left = survivors(problem, answer.attack)
+    if worth.most(left) != answer.upper:
         raise CertificateError("the attack does not leave the number of targets that the answer says")
-    if answer.certified > answer.upper or (answer.status is Status.EXACT and answer.certified != answer.upper):
+    optimal = answer.certified == worth.least(left) and not worth.lost
+    if answer.certified > answer.upper or (answer.status is Status.EXACT and not optimal):
         raise CertificateError("bound, attack and status of the answer contradict each other")
     return replace(answer, verified=value)
 
 
 def prove(problem: Problem, proof: Proof) -> Fraction:
-    """Return the lower bound that a proof shows, in exact rationals.
+    """Return the lower bound that a proof shows, in targets (or their values) and exact rationals.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def prove(problem: Problem, proof: Proof) -> Fraction:
         _check_box(problem, region, proof.index)
         _check_ceilings(problem, region, proof)
         pieces = problem.pieces_under(proof.ceilings)
-        return _prove_tree(problem, proof, pieces, region)
+        return problem.worth.unit * _prove_tree(problem, proof, pieces, region)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # Numbers and shapes that no proof of this problem has.
         raise CertificateError(f"the proof is malformed ({error})") from error

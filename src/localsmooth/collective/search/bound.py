@@ -30,7 +30,7 @@ class Outcome:
     Parameters
     ----------
     lower
-        A proven bound.
+        A proven bound, in units of the problem's values (`Problem.worth`): targets, where each counts 1.
     root
         The dual points that prove it, or at least as much.
     attacks
@@ -40,7 +40,7 @@ class Outcome:
     status
         How the bound ended.
     claimed
-        What a solver claims without proof, for comparison.
+        What a solver claims without proof, in the same units, for comparison.
     """
 
     lower: float
@@ -55,7 +55,7 @@ class Solver(ABC):
     """A bound at work on one problem; it keeps what one budget teaches for the next."""
 
     tell: Callable[[float, int], None] | None = None
-    """Told, again and again, what is proven and how many targets the best attack leaves."""
+    """Told, again and again, what is proven and how many units the best attack leaves."""
 
     @abstractmethod
     def solve(self, setting: Setting, deadline: float | None) -> Outcome:

@@ -26,7 +26,7 @@ class Claim:
     Parameters
     ----------
     bound
-        Its dual bound on the number of targets left, −∞ for none.
+        Its dual bound on the units left, −∞ for none.
     spending
         Its attack, if it found one.
     finished
@@ -40,7 +40,7 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class _Falls:
-    """Targets that fall together: how many, and what each inequality (by position) must be fed first.
+    """Targets that fall together: how many units, and what each inequality (by position) must be fed first.
 
     ``after`` is the position of the targets of the same inequality that fall before these, if any.
     """
@@ -65,15 +65,16 @@ def _steps(setting: Setting, piece: int, bins: int | None) -> tuple[Float[np.nda
 def _falls(setting: Setting, bins: int | None) -> tuple[list[_Falls], float]:
     """Return what can fall: the steps of each inequality, or, with several certificates, targets that are alike.
 
-    The number beside it counts targets that fall for nothing: the adversary can feed their inequalities without bound.
+    The number beside it counts units that fall for nothing: the adversary can feed their inequalities without bound.
     """
     pieces, ceiling = setting.pieces, setting.cell.ceiling
+    parts = np.ones(len(pieces.place)) if pieces.parts is None else pieces.parts
     falls: list[_Falls] = []
     lost = 0.0
     if len(pieces.eta) == 1:
         for piece in range(len(pieces)):
             if not np.isfinite(ceiling[piece]):
-                lost += float(np.count_nonzero(np.isfinite(pieces.eta[0][pieces.place == piece])))
+                lost += float(parts[(pieces.place == piece) & np.isfinite(pieces.eta[0])].sum())
                 continue
             for position, (threshold, fallen) in enumerate(zip(*_steps(setting, piece, bins), strict=True)):
                 before = len(falls) - 1 if position else None
@@ -82,7 +83,8 @@ def _falls(setting: Setting, bins: int | None) -> tuple[list[_Falls], float]:
     most = ceiling.reshape(len(pieces.eta), -1)
     within = np.all((pieces.eta <= most[:, pieces.place]) & np.isfinite(pieces.eta), axis=0)
     alike = np.concatenate([pieces.place[None], pieces.eta])[:, within]
-    kinds, numbers = np.unique(alike, axis=1, return_counts=True)
+    kinds, kind_of = np.unique(alike, axis=1, return_inverse=True)
+    numbers = np.bincount(kind_of.ravel(), parts[within], kinds.shape[1])
     for kind, number in zip(kinds.T, numbers.tolist(), strict=True):
         group = int(kind[0])
         demands = tuple(
@@ -114,7 +116,9 @@ def ask(setting: Setting, bins: int | None, deadline: float | None) -> Claim:
     scale = cell.upper[columns]
     weights = padded(setting.pieces, region)[:, columns] * scale
     falls, lost = _falls(setting, bins)
-    left = float(len(setting.pieces.place)) - lost
+    parts = setting.pieces.parts
+    left = float(len(setting.pieces.place) if parts is None else parts.sum()) - lost
+    unit = setting.grain
     total, n = len(falls), len(columns)
     if total == 0 or n == 0:
         return Claim(left, None, True)
@@ -147,8 +151,8 @@ def ask(setting: Setting, bins: int | None, deadline: float | None) -> Claim:
         len(value),
         int(highspy.MatrixFormat.kRowwise),
         int(highspy.ObjSense.kMinimize),
-        left,
-        np.concatenate([np.zeros(n), [-fall.targets for fall in falls]]),
+        left / unit,
+        np.concatenate([np.zeros(n), [-fall.targets / unit for fall in falls]]),
         np.zeros(n + total),
         np.concatenate([cell.upper[columns] / scale, np.ones(total)]),
         np.concatenate([np.zeros(len(entries)), np.full(len(threat), -np.inf)]),
@@ -168,7 +172,7 @@ def ask(setting: Setting, bins: int | None, deadline: float | None) -> Claim:
         spending = np.zeros(len(region.upper))
         spending[columns] = np.array(solver.getSolution().col_value)[:n] * scale
         spending = np.where(region.integer, np.round(spending), spending)[: region.real]
-    return Claim(float(info.mip_dual_bound), spending, finished)
+    return Claim(float(info.mip_dual_bound) * unit, spending, finished)
 
 
 def polished(setting: Setting, spending: Float[np.ndarray, "columns"]) -> Float[np.ndarray, "columns"]:

@@ -28,7 +28,9 @@ class Exact(Bound):
     Parameters
     ----------
     gap
-        Targets by which the certified count may fall short of the best attack found; 0 asks for the optimum.
+        Targets (or value) by which the certified count may fall short of the best attack found; 0 asks for the optimum.
+        Values without a common measure (whose sum is more than 10⁹ of their largest common unit) have sums as close as
+        rounding errors: then a gap of 10⁻⁹ of the sum is always allowed, and the answer says that it is within a gap.
     time_limit
         Seconds for all budgets together, None for no limit.
 
@@ -51,7 +53,7 @@ class Exact(Bound):
 
     def solver(self, problem: Problem) -> Solver:
         """Return a solver."""
-        return _ExactSolver(problem, float(self.gap))
+        return _ExactSolver(problem, float(self.gap) / float(problem.worth.unit))
 
 
 class _ExactSolver(Solver):

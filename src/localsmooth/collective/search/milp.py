@@ -81,7 +81,7 @@ class _MilpSolver(Solver):
         else:
             claim = ask(setting, self._bins, None if deadline is None else now + 0.5 * (deadline - now))
         known = [] if claim.spending is None else [claim.spending, polished(setting, claim.spending)]
-        goal = _goal(claim)
+        goal = _goal(claim, setting.grain)
         search = Search(setting, 0.0, deadline, known, relaxed, points, goal)
         search.tell = self.tell
         search.run()
@@ -95,13 +95,14 @@ class _MilpSolver(Solver):
         )
 
 
-def _goal(claim: Claim) -> float:
-    """Return the whole number of targets that a claim amounts to, 0 for none.
+def _goal(claim: Claim, grain: float) -> float:
+    """Return the whole number of units that a claim amounts to, 0 for none.
 
-    Counts are whole: less than half a target off, a dual bound still rounds up to the same number.
+    Counts are whole: less than half of one off, a dual bound still rounds up to the same number.
     """
     bound = claim.bound
-    return float(math.ceil(bound - 1e-3 * max(1.0, abs(bound)) ** 0.5)) if math.isfinite(bound) else 0.0
+    slack = 1e-3 * grain * max(1.0, abs(bound) / grain) ** 0.5
+    return float(math.ceil(bound - slack)) if math.isfinite(bound) else 0.0
 
 
 def _status(claim: Claim, goal: float, proven: float) -> Status:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from localsmooth.collective.kernel.worth import Worth
+
 __all__ = ["Progress", "Reporter", "Tell"]
 
 _SECONDS = 2.0
@@ -21,18 +23,18 @@ class Progress:
     budget, budgets
         Which one it is, counted from 1 in the order in which they are solved, and how many there are.
     lower, upper
-        Targets proven to survive so far, and what the best attack found leaves.
+        Targets (or their values) proven to survive so far, and what the best attack found leaves.
     targets
-        Number of targets.
+        Number of targets, or the sum of their values.
     seconds
         Time spent on the whole curve.
     """
 
     budget: int
     budgets: int
-    lower: int
-    upper: int
-    targets: int
+    lower: int | float
+    upper: int | float
+    targets: int | float
     seconds: float
 
     def __str__(self) -> str:
@@ -54,20 +56,23 @@ class Reporter:
     ----------
     tell
         What is told.
-    budgets, targets
-        Numbers of budgets and of targets.
+    budgets
+        Number of budgets.
+    worth
+        What all targets count.
     every
         Seconds.
     """
 
-    def __init__(self, tell: Tell, budgets: int, targets: int, every: float = _SECONDS) -> None:
-        self._tell, self._budgets, self._targets, self._every = tell, budgets, targets, every
+    def __init__(self, tell: Tell, budgets: int, worth: Worth, every: float = _SECONDS) -> None:
+        self._tell, self._budgets, self._worth, self._every = tell, budgets, worth, every
         self._start = self._said = time.perf_counter()
 
     def report(self, budget: int, lower: float, upper: int) -> None:
-        """Note what is proven about a budget, and what the best attack leaves."""
+        """Note what is proven about a budget, and what the best attack leaves, in units of value."""
         now = time.perf_counter()
         if now - self._said >= self._every:
             self._said = now
-            proven = max(0, math.ceil(min(lower, upper)))
-            self._tell(Progress(budget, self._budgets, proven, upper, self._targets, now - self._start))
+            proven, worth = max(0, math.ceil(min(lower, upper))), self._worth
+            values = worth.least(proven), worth.most(upper), worth.most(worth.total)
+            self._tell(Progress(budget, self._budgets, *values, now - self._start))

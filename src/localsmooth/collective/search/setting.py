@@ -11,6 +11,8 @@ from localsmooth.collective.search.supports import supports
 
 __all__ = ["Setting", "setting_at"]
 
+_FINEST = 1e-9
+
 
 @dataclass(frozen=True, eq=False)
 class Setting:
@@ -38,6 +40,15 @@ class Setting:
     supports: Supports
     pieces: Pieces
     cell: Cell
+
+    @property
+    def grain(self) -> float:
+        """The least difference between two counts that a search tells apart, in units of value.
+
+        That is one unit, where the whole is few enough of them: counts are whole, and the last one is found by rounding
+        up. Where values have no common measure, units are as small as rounding errors.
+        """
+        return max(1.0, _FINEST * self.problem.worth.total)
 
 
 def setting_at(problem: Problem, index: int) -> Setting:

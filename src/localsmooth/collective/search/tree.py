@@ -63,7 +63,7 @@ class Search:
     setting
         The budget.
     gap
-        Targets by which the certified count may fall short of the best attack found.
+        Units by which the certified count may fall short of the best attack found; at least the grain of the setting.
     deadline
         Value of ``time.perf_counter`` at which to stop.
     known
@@ -84,7 +84,9 @@ class Search:
         points: list[DualPoint],
         goal: float = math.inf,
     ) -> None:
-        self._setting, self._gap, self._goal, self._deadline = setting, gap, goal, deadline
+        self._grain = setting.grain
+        self._gap = max(gap, self._grain if self._grain > 1 else 0.0)
+        self._setting, self._goal, self._deadline = setting, goal, deadline
         self._relaxation, self._minorant = Relaxation(setting), EnvelopeLines()
         self._tightener, self._adversary = Tightener(setting), Adversary(setting, deadline=deadline)
         self._slots: list[_Slot] = []
@@ -200,7 +202,7 @@ class Search:
         pieces = self._setting.pieces.within(cell.stop)
         # Only where the envelope was far off does a shorter interval help.
         gaps = self._gaps(parent)[pieces.owner]
-        chosen = np.flatnonzero(gaps > 0.2 * max(float(gaps.sum()), 1e-9))
+        chosen = np.flatnonzero(gaps > 0.2 * max(float(gaps.sum()), 1e-9 * self._grain))
         ceilings, witnesses = self._tightener.tighten(pieces, cell, chosen, parent.witnesses)
         if ceilings:
             inner = len(self._slots)
@@ -228,16 +230,16 @@ class Search:
         proven = evaluate(pieces, setting.region, cell, point)
         if proven > bound:
             self._slots[slot].point, bound = point, proven
-        if not relaxed.feasible and proven > setting.problem.outputs:
+        if not relaxed.feasible and proven > setting.problem.worth.total:
             return None
         return _Open(slot, cell, pieces, bound, relaxed, witnesses)
 
     def _ray(self, pieces: Pieces, cell: Cell, ray: DualPoint) -> DualPoint:
-        """Scale a dual ray until it proves more targets than there are, if it proves anything."""
+        """Scale a dual ray until it proves more units than there are, if it proves anything."""
         shown = evaluate(pieces, self._setting.region, cell, ray)
         if not (0 < shown < math.inf):
             return ray
-        factor = 2.0 * (self._setting.problem.outputs + 1) / shown
+        factor = 2.0 * (self._setting.problem.worth.total + 1) / shown
         return DualPoint(ray.slopes * factor, ray.shares, ray.multipliers * factor)
 
     def _explore(self, node: _Open) -> None:
@@ -252,7 +254,7 @@ class Search:
             self._try(self._adversary.improve(spending, rounds))
         # Feeds that a vertex of the relaxation puts on a threshold may lie a rounding error below it.
         near = np.maximum(0.0, node.pieces.standing(node.relaxed.feeds * (1 + 1e-9)) - node.relaxed.counts)
-        if float(near.sum()) < 1.0 or self.nodes % 64 == 0:
+        if float(near.sum()) < self._grain or self.nodes % 64 == 0:
             steps = self._setting.pieces.steps
             demands = np.array(
                 [
@@ -281,7 +283,7 @@ class Search:
         best, chosen = -1.0, None
         for owner in np.unique(pieces.owner[splittable]).tolist():
             gap = float(gaps[owner])
-            if gap < 0.25 and whole:
+            if gap < 0.25 * self._grain and whole:
                 continue
             own = np.flatnonzero((pieces.owner == owner) & splittable)
             drops = [
@@ -292,7 +294,7 @@ class Search:
             steps, start, stop = pieces.steps[piece], int(cell.start[piece]), int(cell.stop[piece])
             # Where the function rises farthest above its envelope, a split raises both of the new ones most.
             at, bulge = steps.bulge(start, stop, float(feeds[piece]))
-            score = gap + bulge if gap > 1e-6 else 0.0
+            score = gap + bulge if gap > 1e-6 * self._grain else 0.0
             if score > best:
                 at = at or steps.reached(float(feeds[piece]))
                 best, chosen = score, SplitFeed(piece, min(max(at, start + 1), stop - 1), Leaf(()), Leaf(()))
