@@ -11,12 +11,13 @@ from rich.console import Console
 
 from localsmooth.bounds import Betting, KFamilywise, VoteConfidenceSequence, clopper_pearson_lower
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
-from localsmooth.cli.graph import print_graph_summary
+from localsmooth.cli.summary import print_result
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.collective.search.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
+from localsmooth.noise import SparseFlips
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan
@@ -389,7 +390,7 @@ def test_citeseer_end_to_end(citeseer_path, tmp_path):
         data.layout,
         data.nodes,
         plan=configuration.sampling.build(),
-        settings=configuration.certificate.build(),
+        settings=configuration.certificate.build(SparseFlips()),
         out=tmp_path,
     )
     right = (result["candidate"][0].values == data.graph.labels)[data.split.test].mean()
@@ -453,7 +454,7 @@ def test_a_result_on_a_graph_says_which_smoothed_classifier_it_is_about(parts, t
     assert said.sampled
     assert run_info(load(tmp_path / "run" / "result.nc")).smoothing == said
     assert run_info(recertify(tmp_path / "run", QUICK)).smoothing == said
-    print_graph_summary(result, Console(width=300))
+    print_result(result, Console(width=300))
     assert said.line() in capsys.readouterr().out
     assert (said.model, said.data) == (parts[0].fingerprint(), parts[1].digest())
     assert said.model[:16] in render_report(result)

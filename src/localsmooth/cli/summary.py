@@ -19,12 +19,34 @@ from localsmooth.report import (
     table_budgets,
     value_at,
 )
-from localsmooth.results import ACCURACY, RATIO, Saving, run_info
+from localsmooth.results import ACCURACY, RATIO, Saving, has_joint, kind_curve, run_info
 
-__all__ = ["print_summary"]
+__all__ = ["print_result", "print_summary"]
 
 _ITEMS = 10
+_BUDGETS = 7
 _TARGET_WORDS = {RATIO: "certified ratio", ACCURACY: "certified accuracy"}
+
+
+def print_result(result: xr.Dataset, console: Console) -> None:
+    """Print the summary of one result, and the table over two kinds of budgets where it has them.
+
+    Parameters
+    ----------
+    result
+        The result.
+    console
+        Where to print.
+    """
+    print_summary({str(result.attrs["method"]): result}, console)
+    if not has_joint(result):
+        return
+    bound = str(result["bound"].values[-1])
+    for target, words in _TARGET_WORDS.items():
+        if target in result["target"].values:
+            console.print(_joint(result, target, bound, f"{words} ({bound})"), soft_wrap=False)
+    if kind_curve(result, "addition").sizes["budget"] > 1:
+        console.print("Additions alone are the table's column ε⁻ = 0, deletions alone its row ε⁺ = 0.", highlight=False)
 
 
 def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
@@ -96,3 +118,25 @@ def _table(results: Mapping[str, xr.Dataset], target: str, words: str, budgets: 
             shares = ("–" if cell is None else f"{cell:.3f}" for cell in cells)
             table.add_row(method, bound, acr_text(radius, 3), *shares)
     return table
+
+
+def _joint(result: xr.Dataset, target: str, bound: str, title: str) -> Table:
+    certified = result["joint_certified"].isel(item=0).sel(target=target, bound=bound)
+    total = int(result["total"].isel(item=0).sel(target=target))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(title)
+    deletions = _some(result["deletion"].values.tolist())
+    for budget in deletions:
+        table.add_column(f"ε⁻={budget}", justify="right")
+    for addition in _some(result["addition"].values.tolist()):
+        shares = (float(certified.sel(addition=addition, deletion=budget)) / max(total, 1) for budget in deletions)
+        table.add_row(f"ε⁺={addition}", *(f"{share:.3f}" for share in shares))
+    return table
+
+
+def _some(budgets: list[int]) -> list[int]:
+    """At most a few of the budgets, the first and the last among them."""
+    if len(budgets) <= _BUDGETS:
+        return budgets
+    places = sorted({round(index * (len(budgets) - 1) / (_BUDGETS - 1)) for index in range(_BUDGETS)})
+    return [budgets[place] for place in places]

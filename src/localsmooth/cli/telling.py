@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,14 +13,12 @@ import xarray as xr
 from rich.console import Console
 
 from localsmooth.cli.commands import Log
+from localsmooth.cli.summary import print_result
 from localsmooth.errors import LocalsmoothError
 from localsmooth.execution import JsonProgress, RichProgress, SamplingProgress
 from localsmooth.terminal import terminal
 
 __all__ = ["JsonTeller", "Teller", "telling"]
-
-Shown = Callable[[xr.Dataset, Console], None]
-"""Prints a result."""
 
 _KEPT = "Interrupted. Finished chunks are kept: the same command goes on where this one stopped."
 
@@ -46,9 +44,9 @@ class Teller:
         """Say what an interruption means."""
         self.say(_KEPT)
 
-    def result(self, result: xr.Dataset, out: Path, show: Shown) -> None:
+    def result(self, result: xr.Dataset, out: Path) -> None:
         """Show a result, and say where it is."""
-        show(result, terminal(stderr=False))
+        print_result(result, terminal(stderr=False))
         self.say(f"Result: {out / 'result.nc'}. Picture: localsmooth report {out}")
 
 
@@ -68,7 +66,7 @@ class JsonTeller(Teller):
         """Write an event `interrupted`."""
         self._events.write("interrupted", text=_KEPT)
 
-    def result(self, result: xr.Dataset, out: Path, show: Shown) -> None:
+    def result(self, result: xr.Dataset, out: Path) -> None:
         """Write an event `result` with the file; nothing is printed for people."""
         self._events.write("result", file=str(out / "result.nc"))
 
