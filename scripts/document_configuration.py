@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from localsmooth.config import Configuration, GraphConfiguration
-from localsmooth.config.section import Named, sections_of
+from localsmooth.config.section import Named, sections_of, selected_by
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
 HEAD = """# Configuration
@@ -22,6 +22,10 @@ HEAD = """# Configuration
 One TOML file describes a run: `localsmooth certify FILE.toml --out RUN`. Relative paths are relative to the file, and
 `~` is home. An unknown key or a bad value is an error that names the key and the nearest valid one, before anything
 runs. The demonstration's file is [`src/localsmooth/scenes/demo.toml`](../src/localsmooth/scenes/demo.toml).
+
+What is certified says `[data]`: arrays, pictures and data sets of them; point clouds (`kind = "points"`, see
+[`examples/point_parts.toml`](../examples/point_parts.toml)); or embedded tokens (`kind = "tokens"`, see
+[`examples/token_tagger.toml`](../examples/token_tagger.toml)).
 
 A file with a section `[graph]` describes a run on a graph, with [its own keys](#the-file-of-a-graph); see
 [`examples/digit_graph.toml`](../examples/digit_graph.toml).
@@ -54,7 +58,7 @@ def type_words(annotation: object) -> str:
 
 def chooses(field: FieldInfo) -> bool:
     """Whether a key selects a section."""
-    return typing.get_origin(field.annotation) is typing.Literal and field.is_required()
+    return selected_by(field) is not None
 
 
 def keys(section: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
@@ -68,12 +72,15 @@ def rows(section: type[BaseModel]) -> list[str]:
     for name, field in keys(section):
         if field.is_required():
             default = "required"
+        elif chooses(field):
+            default = ""
         elif field.default_factory is not None or field.default is PydanticUndefined:
             default = "see below"
         else:
             default = "" if field.default is None else f"`{field.default!r}`".replace("'", '"')
             default = {"`True`": "`true`", "`False`": "`false`"}.get(default, default)
-        meaning = "Selects these keys." if chooses(field) else " ".join((field.description or "").split())
+        suits = "" if field.is_required() else " By default what goes with the data."
+        meaning = f"Selects these keys.{suits}" if chooses(field) else " ".join((field.description or "").split())
         made.append(f"| `{name}` | {type_words(field.annotation)} | {default} | {meaning} |")
     return made
 

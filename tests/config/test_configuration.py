@@ -6,6 +6,7 @@ import pytest
 
 from localsmooth.certificates import ExactVotes, RenyiVotes
 from localsmooth.config import ConfigurationError, load_configuration, parse_configuration, parse_graph_configuration
+from localsmooth.noise import SparseFlips
 
 VALID = {
     "model": {"kind": "digit-scenes"},
@@ -88,10 +89,10 @@ def test_orders_need_the_certificate_that_has_them() -> None:
     orders = changed("certificate.renyi_orders", [2.0, 3.0])
     configuration = parse_configuration(orders)
     with pytest.raises(ConfigurationError, match=r"certificate\.renyi_orders: .*gaussian-votes go with this noise"):
-        configuration.certificate.build(configuration.noise)
+        configuration.certificate.build(configuration.noise.build())
     bits = {"distribution": "bernoulli", "theta_min": 0.1, "theta_max": 0.2}
     flips = parse_configuration({**orders, "noise": bits})
-    assert flips.certificate.build(flips.noise).certificates == (RenyiVotes((2.0, 3.0)),)
+    assert flips.certificate.build(flips.noise.build()).certificates == (RenyiVotes((2.0, 3.0)),)
     with pytest.raises(ConfigurationError, match="renyi_orders has no effect"):
         parse_graph_configuration({"graph": {}, "certificate": {"base": ["exact-votes"], "renyi_orders": [2.0]}})
 
@@ -99,7 +100,7 @@ def test_orders_need_the_certificate_that_has_them() -> None:
 def test_graphs_take_the_settings_of_exact_votes() -> None:
     section = {"base": ["exact-votes"], "exact_votes": {"vectors": 10_000}}
     configuration = parse_graph_configuration({"graph": {}, "certificate": section})
-    assert configuration.certificate.build().certificates == [ExactVotes(vectors=10_000)]
+    assert configuration.certificate.build(SparseFlips()).certificates == [ExactVotes(vectors=10_000)]
     with pytest.raises(ConfigurationError, match="exact_votes has no effect"):
         parse_graph_configuration({"graph": {}, "certificate": {"exact_votes": {"vectors": 10_000}}})
 

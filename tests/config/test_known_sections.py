@@ -95,7 +95,7 @@ def test_a_network_and_its_pictures(architecture: str, folder: Path, fake_packag
     with seeded(0):
         save_weights(FakeNetwork("resnet18", encoder_weights=None, in_channels=3, classes=21), folder)
     configuration = configure(folder, architecture)
-    items = configuration.items()
+    items = configuration.data.build()
     assert items.ignore_label == 255
     assert items.items[0].image.shape == (3, 35, 45)
     model = configuration.model.build(configuration.sampling)
@@ -131,7 +131,7 @@ def test_the_real_networks(architecture: Any, folder: Path) -> None:
     with seeded(0):
         save_weights(segmentation_network(architecture, classes=21), folder)
     configuration = configure(folder, architecture)
-    image = torch.from_numpy(configuration.items().items[0].image)[None]
+    image = torch.from_numpy(configuration.data.build().items[0].image)[None]
     scores = configuration.model.build(configuration.sampling)(image)
     assert scores.shape == (1, 21, 35, 45)
     assert torch.isfinite(scores).all()

@@ -13,6 +13,7 @@ from localsmooth.cli.app import app
 from localsmooth.collective import Naive
 from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
 from localsmooth.errors import InvalidInputError
+from localsmooth.noise import SparseFlips
 from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
 from localsmooth.tasks.graphs import APPNP, AttackLimits, GraphSettings, NetworkClassifier, cluster_layout, digit_graph
@@ -185,7 +186,7 @@ def test_limits_are_read_from_the_file(small):
     (small / "limits.toml").write_text(text.replace("[certificate]", f"[certificate]\n{lines}"), "utf-8")
     configuration = load_any_configuration(small / "limits.toml")
     assert isinstance(configuration, GraphConfiguration)
-    limits = configuration.certificate.build().limits
+    limits = configuration.certificate.build(SparseFlips()).limits
     assert [getattr(limits, name) for name in names] == list(range(6))
     for value, name in enumerate(names):
         assert f" {value} " in AttackLimits(**{name: value}).words()

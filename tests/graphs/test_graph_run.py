@@ -17,6 +17,7 @@ from localsmooth.collective.search.progress import Reporter
 from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
+from localsmooth.noise import SparseFlips
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan
@@ -385,7 +386,7 @@ def test_citeseer_end_to_end(citeseer_path, tmp_path):
         data.layout,
         data.nodes,
         plan=configuration.sampling.build(),
-        settings=configuration.certificate.build(),
+        settings=configuration.certificate.build(SparseFlips()),
         out=tmp_path,
     )
     right = (result["candidate"][0].values == data.graph.labels)[data.split.test].mean()

@@ -62,12 +62,12 @@ DEMO: dict[str, Any] = tomllib.loads(resources.files("localsmooth.scenes").joinp
 def use(values: Any) -> None:
     configuration = parse_configuration(values)
     configuration.noise.build()
-    layout = configuration.layout.build(configuration.noise)
+    layout = configuration.layout.build(configuration.noise, configuration.data)
     layout.layout((1, 64, 96), (64, 96))
     configuration.sampling.build()
     configuration.sampling.options()
     configuration.sampling.score_counting()
-    configuration.certificate.build(configuration.noise)
+    configuration.certificate.build(configuration.noise.build())
 
 
 def test_the_undamaged_configuration_is_used() -> None:

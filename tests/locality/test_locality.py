@@ -261,7 +261,7 @@ def test_the_command_writes_levels_that_a_run_can_use(folder: Path) -> None:
     assert run.exit_code == 0, run.output
     (folder / "leak.toml").write_text(used.replace("items = [0, 1]", "items = [0, 3]"))
     with pytest.raises(InvalidInputError, match="fitted on"):
-        load_configuration(folder / "leak.toml").items()
+        load_configuration(folder / "leak.toml").task()
 
 
 def test_without_a_quality_that_of_the_distance_rule_is_kept(folder: Path) -> None:

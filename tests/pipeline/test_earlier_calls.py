@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,16 +59,3 @@ def test_names_that_have_moved_are_found() -> None:
         with pytest.raises(AttributeError, match="NoSuchName"):
             _ = room.NoSuchName
     assert importlib.import_module("localsmooth.graphs").GraphTask is ls.tasks.graphs.GraphTask
-
-
-def test_whoever_certifies_again_is_told_of_the_threat(tmp_path: Path) -> None:
-    """Settings of a run do not hold its threat: what is certified by default is about another one, and says so."""
-    task = ArrayTask(threshold_model(np.linspace(-0.5, 0.5, 24).reshape(4, 6)), IMAGES)
-    settings = Settings(0.1, [0.1], threat=ls.tasks.arrays.PerPosition(most=2))
-    certify(task, Smoothing(LAYOUT, PLAN), settings, run=Run(tmp_path, progress=NoProgress()))
-    with pytest.warns(UserWarning, match="name the threat"):
-        again = ls.recertify(tmp_path)
-    assert again.attrs["threat"] == "perturbation of l2 norm at most ε"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ls.recertify(tmp_path, settings)

@@ -8,20 +8,17 @@ from pathlib import Path
 import xarray as xr
 
 from localsmooth.cli.commands import Log, Place
-from localsmooth.cli.graph import run_graph_configuration
 from localsmooth.cli.telling import Teller, telling
 from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
-from localsmooth.tasks import Smoothing
-from localsmooth.tasks.arrays import ArrayTask
 
 __all__ = ["certify", "run_configuration"]
 
 
 def run_configuration(
-    configuration: Configuration,
+    configuration: Configuration | GraphConfiguration,
     out: Path,
     told: Teller,
     *,
@@ -30,26 +27,19 @@ def run_configuration(
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
-        return certify_task(
-            ArrayTask(configuration.model.build(configuration.sampling), configuration.items()),
-            Smoothing(
-                configuration.layout.build(configuration.noise),
-                configuration.sampling.build(),
-                configuration.noise.build(),
-            ),
-            configuration.certificate.build(configuration.noise),
-            run=Run(
-                out,
-                configuration.name,
-                configuration.execution.build(),
-                store,
-                part,
-                told.progress,
-                configuration.sampling.options(),
-                configuration.sampling.score_counting(),
-                configuration.model_dump(mode="json"),
-            ),
+        task, smoothing, settings = configuration.prepare(out, told.say)
+        run = Run(
+            out,
+            configuration.name,
+            configuration.execution.build(),
+            store,
+            part,
+            told.progress,
+            configuration.sampling.options(),
+            configuration.sampling.score_counting(),
+            configuration.model_dump(mode="json"),
         )
+        return certify_task(task, smoothing, settings, run=run)
     except KeyboardInterrupt:
         told.interrupted()
         raise
@@ -80,10 +70,7 @@ def certify(
         )
         share = None if part is None else Part.parse(part)
         try:
-            if isinstance(configuration, GraphConfiguration):
-                result = run_graph_configuration(configuration, out, told, store=store, part=share)
-            else:
-                result = run_configuration(configuration, out, told, store=store, part=share)
+            result = run_configuration(configuration, out, told, store=store, part=share)
         except OtherPartsMissingError as finished:
             told.say(str(finished))
             return

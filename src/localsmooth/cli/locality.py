@@ -11,7 +11,7 @@ import torch
 import typer
 from rich.progress import Progress
 
-from localsmooth.config import Configuration, ConfigurationError, LocalitySection, load_configuration
+from localsmooth.config import ConfigurationError, GridLayoutSection, LocalitySection, NoiseSection, load_configuration
 from localsmooth.disk import make_folder, write_atomically
 from localsmooth.execution import Pace
 from localsmooth.layout import Grid, Layout
@@ -32,9 +32,14 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
     if isinstance(configuration.noise.levels()[0], tuple):
         raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")
     items, noise = configuration.calibration_items(), configuration.noise.build()
+    grid = configuration.layout
+    if not isinstance(grid, GridLayoutSection):
+        raise ConfigurationError(
+            f'{config}:\nlayout.kind: levels are measured on a grid of cells. Write kind = "grid".'
+        )
     model = configuration.model.build(configuration.sampling)
     images = [item.image for item in items]
-    layouts = _layouts(configuration, model, images)
+    layouts = _layouts(grid, configuration.noise, model, images)
     lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
     tried = np.geomspace(lowest, highest, section.count) if section.levels is None else np.unique(section.levels)
     with Progress(console=console, disable=not console.is_terminal) as bar:
@@ -73,7 +78,7 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
     symbol = configuration.noise.symbol
     matrices = {"proposal": proposal.levels, "distance rule of the file": rule}
     agreements = {"proposal": proposal.agreement, "distance rule of the file": by_rule}
-    own = Grid(tuple(configuration.layout.cells)).count
+    own = Grid(tuple(grid.cells)).count
     table = _table(matrices, agreements, sizes, symbol, own)
     notes = [
         f"Measured on {measured.items} calibration items with {measured.samples} samples of each at each level and "
@@ -92,15 +97,15 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
         line = "; ".join(f"{heading} {cell}" for heading, cell in zip(table.headings[1:], row[1:], strict=True))
         console.print(f"{row[0]}: {line}")
     console.print(f"Report: {out / 'locality.html'}")
-    typer.echo(f'[layout]\ncells = {configuration.layout.cells}\nlevels = "{out / "levels.npz"}"')
+    typer.echo(f'[layout]\ncells = {grid.cells}\nlevels = "{out / "levels.npz"}"')
 
 
-def _layouts(configuration: Configuration, model: Model, images: list[np.ndarray]) -> list[Layout]:
+def _layouts(grid: GridLayoutSection, noise: NoiseSection, model: Model, images: list[np.ndarray]) -> list[Layout]:
     """One layout per item; windows and masks are left out, since they hide what is measured."""
-    open_layout = configuration.layout.model_copy(
+    open_layout = grid.model_copy(
         update={"levels": None, "mask_beyond": None, "window_margin": None, "window_align": 1}
     )
-    recipe = open_layout.build(configuration.noise)
+    recipe = open_layout.build(noise)
     return [recipe.layout(image.shape, check_model(model, torch.tensor(image)).output_shape) for image in images]
 
 

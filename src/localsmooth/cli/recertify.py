@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
 from pydantic import TypeAdapter, ValidationError
 
-from localsmooth.cli.graph import graph_settings
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import BOUNDS, as_bounds
-from localsmooth.config import AnyNoise, CertificateSection, load_certificate
+from localsmooth.config import AnyNoise, certificate_section, load_certificate
 from localsmooth.disk import require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify as certify_again
+from localsmooth.pipeline import settings_of
 from localsmooth.results import save
-from localsmooth.tasks import RunRecord, load_record
-from localsmooth.tasks.arrays import ArrayTask, Settings, equally_spaced
+from localsmooth.tasks import RunRecord, load_record, noise_from_configuration
+from localsmooth.tasks.arrays import equally_spaced
 from localsmooth.terminal import terminal
 
 __all__ = ["parse_budgets", "recertify"]
 
 
-def parse_budgets(text: str) -> list[float]:
+def parse_budgets(text: str, option: str = "--budgets") -> list[float]:
     """Read `0,0.5,1` or `start:stop:count`.
 
     Raises
@@ -40,7 +39,7 @@ def parse_budgets(text: str) -> list[float]:
         return [float(value) for value in text.split(",")]
     except ValueError:
         raise InvalidInputError(
-            "--budgets", f'"{text}" cannot be read', "Write 0,0.5,1 or start:stop:count, such as 0:4:81"
+            option, f'"{text}" cannot be read', "Write 0,0.5,1 or start:stop:count, such as 0:4:81"
         ) from None
 
 
@@ -65,49 +64,48 @@ def recertify(
         sys.path.insert(0, str(config.resolve().parent))  # plugins are looked for beside the file that names them
     record = load_record(run)
     target = require_writable(run / "recertified.nc" if to is None else to)
-    if record.task == "graphs":
-        if budgets is not None:
-            raise InvalidInputError("--budgets", "a graph has two kinds of budgets", "Pass --additions and --deletions")
-        settings = graph_settings(
-            record,
-            alpha=alpha,
-            additions=None if additions is None else parse_budgets(additions),
-            deletions=None if deletions is None else parse_budgets(deletions),
-            bounds=bound,
-            config=config,
-        )
-        return _write(certify_again(run, settings, name=shown), target)
-    if additions is not None or deletions is not None:
-        raise InvalidInputError("--additions", "this run is not on a graph", "Pass --budgets")
-    settings = _settings(record, None if config is None else load_certificate(config))
-    changes: dict[str, Any] = {}
-    if alpha is not None:
-        changes["alpha"] = alpha
-    if budgets is not None:
-        changes["budgets"] = tuple(parse_budgets(budgets))
+    section = None if config is None else load_certificate(config, record.task)  # whose plugins may be needed
+    settings = _settings(run, record)
+    if section is not None:
+        settings = section.build(noise_from_configuration(record.noise), getattr(settings, "threat", None))
+    changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    known = {field.name for field in fields(settings)}
+    for name, text in (("budgets", budgets), ("additions", additions), ("deletions", deletions)):
+        if text is not None:
+            if name not in known:
+                takes = " and ".join(f"--{each}" for each in ("budgets", "additions", "deletions") if each in known)
+                raise InvalidInputError(f"--{name}", f"this run is on {record.task}", f"Pass {takes}")
+            changes[name] = parse_budgets(text, f"--{name}") if name == "budgets" else _flips(text, f"--{name}")
     if bound is not None:
-        if settings.method is not None:
-            raise InvalidInputError("--bound", f"{settings.method.name} has a bound of its own", "Leave --bound out")
+        baseline = getattr(settings, "method", None) or getattr(settings, "baseline", None)
+        if baseline is not None:
+            raise InvalidInputError("--bound", f"{baseline.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = as_bounds(bound, "--bound")
-    return _write(certify_again(run, replace(settings, **changes), name=shown), target)
-
-
-def _write(result: xr.Dataset, target: Path) -> None:
+    result = certify_again(run, replace(settings, **changes), name=shown)
     save(result, target)
     print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
     terminal().print(f"Result: {target}. Picture: localsmooth report {target}")
 
 
-def _settings(record: RunRecord, section: CertificateSection | None) -> Settings:
-    """What the run was certified with, or what a file's certificate section says."""
+def _flips(text: str, option: str) -> list[int]:
+    budgets = parse_budgets(text, option)
+    if not all(float(budget).is_integer() for budget in budgets):
+        raise InvalidInputError(option, "a budget is no whole number", "Write numbers of flips: 0,1,2")
+    return [int(budget) for budget in budgets]
+
+
+def _settings(run: Path, record: RunRecord) -> Any:
+    """What the run was certified with; a record of earlier versions may hold the sections of its file."""
     stored = record.configuration
-    try:
-        noise = TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"])
-        section = CertificateSection.model_validate(stored["certificate"]) if section is None else section
-        return section.build(noise)
-    except (KeyError, ValidationError):  # the run was not made from a configuration file
-        if section is not None:
-            raise InvalidInputError(
-                "--config", "this run was not made from a configuration file", "Use localsmooth.recertify in Python"
-            ) from None
-    return ArrayTask.settings(record)
+    if not record.settings and "certificate" in stored and "noise" in stored:
+        section, noise = certificate_section(record.task), noise_from_configuration(record.noise)
+        try:
+            threat = (
+                TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"]).threat()
+                if record.task != "graphs"
+                else None
+            )
+            return section.model_validate(stored["certificate"]).build(noise, threat)
+        except ValidationError:  # made in Python, with a configuration of the user's own
+            pass
+    return settings_of(run)

@@ -2,49 +2,79 @@
 
 from localsmooth.config.baselines import CentreSmoothingSection
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.data import ArraysSection, ImageFilesSection
+from localsmooth.config.data import DATA_SECTIONS, ArraysSection, DataSection, ImageFilesSection, ItemsSection
 from localsmooth.config.explain import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
+from localsmooth.config.layouts import (
+    INTERPOLATIONS,
+    LAYOUT_SECTIONS,
+    REACHES,
+    GridLayoutSection,
+    LayoutSection,
+    one_level,
+)
 from localsmooth.config.load import (
+    certificate_section,
     load_any_configuration,
     load_certificate,
     load_configuration,
-    load_graph_certificate,
     parse_configuration,
     parse_graph_configuration,
     read_toml,
     with_execution,
 )
+from localsmooth.config.models import MODEL_SECTIONS, ModelSection, evaluation
+from localsmooth.config.modules import build_module
 from localsmooth.config.noises import NOISE_SECTIONS, AnyNoise, NoiseSection
 from localsmooth.config.plugins import import_plugins
 from localsmooth.config.sampling import SamplingSection
-from localsmooth.config.schema import Configuration, LayoutSection, LocalitySection
-from localsmooth.config.section import Section
+from localsmooth.config.schema import Configuration, LocalitySection
+from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.threats import THREAT_SECTIONS, PerPositionSection, ThreatSection
+from localsmooth.tasks import import_from_folders
 
 __all__ = [
+    "DATA_SECTIONS",
+    "INTERPOLATIONS",
+    "LAYOUT_SECTIONS",
+    "MODEL_SECTIONS",
     "NOISE_SECTIONS",
+    "REACHES",
+    "THREAT_SECTIONS",
     "AnyNoise",
     "ArraysSection",
     "CentreSmoothingSection",
     "CertificateSection",
     "Configuration",
     "ConfigurationError",
+    "DataSection",
+    "ExistingPath",
     "GraphCertificateSection",
     "GraphConfiguration",
+    "GridLayoutSection",
     "ImageFilesSection",
+    "ItemsSection",
     "LayoutSection",
     "LocalitySection",
+    "ModelSection",
     "NoiseSection",
+    "PerPositionSection",
     "SamplingSection",
     "Section",
+    "ThreatSection",
+    "build_module",
+    "certificate_section",
+    "evaluation",
     "explain",
     "import_plugins",
     "load_any_configuration",
     "load_certificate",
     "load_configuration",
-    "load_graph_certificate",
+    "one_level",
     "parse_configuration",
     "parse_graph_configuration",
     "read_toml",
     "with_execution",
 ]
+
+import_from_folders("sections")  # which need what is above

@@ -19,12 +19,12 @@ from localsmooth.collective import BOUNDS, Bound, Exact
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.explain import ConfigurationError
-from localsmooth.config.noises import NoiseSection
 from localsmooth.config.rules import AnyRule, BonferroniSection
 from localsmooth.config.section import Named, Section
+from localsmooth.config.threats import AnyThreat
 from localsmooth.noise import Noise
 from localsmooth.tasks import default_certificate
-from localsmooth.tasks.arrays import ItemMethod, Settings, equally_spaced
+from localsmooth.tasks.arrays import ItemMethod, ItemThreat, Settings, equally_spaced
 
 __all__ = ["BaseName", "BudgetRange", "CertificateSection", "StrategySection"]
 
@@ -126,6 +126,8 @@ class CertificateSection(StrategySection):
     """Budgets ε, as a list or as equally spaced values."""
     baseline: AnyBaseline | None = None
     """Certify with a baseline in place of base certificates and collective bounds."""
+    threat: AnyThreat | None = None
+    """What the adversary may do with a budget; by default all that the norm of the noise allows."""
 
     def budget_values(self) -> list[float]:
         """All budgets, ascending."""
@@ -133,13 +135,15 @@ class CertificateSection(StrategySection):
             return equally_spaced(self.budgets.start, self.budgets.stop, self.budgets.count)
         return sorted(self.budgets)
 
-    def build(self, noise: NoiseSection) -> Settings:
+    def build(self, noise: Noise, threat: ItemThreat | None = None) -> Settings:
         """Make what is proven from the tallies.
 
         Parameters
         ----------
         noise
-            The section of the noise that was sampled.
+            What was sampled.
+        threat
+            What the adversary may do where this section does not say so.
 
         Raises
         ------
@@ -149,11 +153,11 @@ class CertificateSection(StrategySection):
         return Settings(
             alpha=self.alpha,
             budgets=tuple(self.budget_values()),
-            certificates=self.certificates(noise.build()),
+            certificates=self.certificates(noise),
             bounds=self.collective_bounds(),
             simultaneous=self.many_outputs.build(),
             score_bound=SCORE_BOUNDS[self.score_bound](),
-            threat=noise.threat(),
+            threat=threat if self.threat is None else self.threat.build(),
             method=self.method(),
         )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from abc import abstractmethod
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
 from localsmooth.datasets import (
     Cityscapes,
     CityscapesSplit,
@@ -17,19 +18,70 @@ from localsmooth.datasets import (
     load_arrays,
     load_pictures,
 )
+from localsmooth.models import Model
+from localsmooth.registry import Registry
 from localsmooth.scenes import CLASS_NAMES, DigitScenes, Split
+from localsmooth.tasks.arrays import ArrayTask
 
 __all__ = [
+    "DATA_SECTIONS",
     "AnyData",
+    "AnyItems",
     "ArraysSection",
     "CityscapesSection",
+    "DataSection",
     "DigitScenesSection",
     "ImageFilesSection",
+    "ItemsSection",
     "PascalVocSection",
 ]
 
 
-class ArraysSection(Section):
+class DataSection(Section):
+    """Base of the sections of data; each has a key `kind` with one value, and makes the task of its kind of input.
+
+    Attributes
+    ----------
+    lays_out
+        Kind of the layout that goes with it.
+    """
+
+    lays_out: ClassVar[str] = "grid"
+
+    @property
+    @abstractmethod
+    def labelled(self) -> bool:
+        """Whether there are labels."""
+
+    @abstractmethod
+    def task(self, model: Model) -> ArrayTask:
+        """Load what is certified.
+
+        Parameters
+        ----------
+        model
+            What it is certified for.
+        """
+
+
+class ItemsSection(DataSection):
+    """Base of the sections of arrays."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels; wherever they need not be named."""
+        return getattr(self, "labels", True) is not None
+
+    @abstractmethod
+    def build(self) -> ItemSet:
+        """Load the items."""
+
+    def task(self, model: Model) -> ArrayTask:
+        """Load the items to certify."""
+        return ArrayTask(model, self.build())
+
+
+class ArraysSection(ItemsSection):
     """Inputs and labels from .npy files."""
 
     kind: Literal["arrays"]
@@ -55,7 +107,7 @@ class ArraysSection(Section):
         )
 
 
-class ImageFilesSection(Section):
+class ImageFilesSection(ItemsSection):
     """Inputs and labels from picture files; labels are single-channel pictures of class numbers."""
 
     kind: Literal["images"]
@@ -84,7 +136,7 @@ class ImageFilesSection(Section):
         )
 
 
-class DigitScenesSection(Section):
+class DigitScenesSection(ItemsSection):
     """Scenes of real handwritten digits."""
 
     kind: Literal["digit-scenes"]
@@ -102,7 +154,7 @@ class DigitScenesSection(Section):
         return ItemSet([Item(index, f"scene {index}", one.image, one.labels) for index, one in made], CLASS_NAMES)
 
 
-class PascalVocSection(Section):
+class PascalVocSection(ItemsSection):
     """Pascal VOC 2012, from a local folder."""
 
     kind: Literal["pascal-voc"]
@@ -128,7 +180,7 @@ class PascalVocSection(Section):
         return PascalVoc(self.root, VocSplit(self.split), self.boundaries, scale=self.scale).item_set(self.items)
 
 
-class CityscapesSection(Section):
+class CityscapesSection(ItemsSection):
     """Cityscapes with fine annotations, from a local folder."""
 
     kind: Literal["cityscapes"]
@@ -146,7 +198,16 @@ class CityscapesSection(Section):
         return Cityscapes(self.root, CityscapesSplit(self.split), scale=self.scale).item_set(self.items)
 
 
-AnyData = Annotated[
-    ArraysSection | ImageFilesSection | DigitScenesSection | PascalVocSection | CityscapesSection,
-    Field(discriminator="kind"),
-]
+DATA_SECTIONS = Registry[DataSection](
+    "section of data",
+    value_of("kind"),
+    ArraysSection,
+    ImageFilesSection,
+    DigitScenesSection,
+    PascalVocSection,
+    CityscapesSection,
+)
+"""Sections by kind of data."""
+
+AnyData = Annotated[DataSection, AnyOf(DATA_SECTIONS, "kind")]
+AnyItems = Annotated[ItemsSection, AnyOf(DATA_SECTIONS, "kind")]

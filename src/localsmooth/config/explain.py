@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import typing
 from collections.abc import Iterable
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from localsmooth.config.section import sections_of
+from localsmooth.config.section import sections_of, selected_by
 from localsmooth.errors import LocalsmoothError
 
 __all__ = ["ConfigurationError", "explain"]
@@ -27,37 +26,15 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
     return "Valid here: " + ", ".join(options) + "."
 
 
-def _section(root: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """Model of the section in which the last part of an error's location lies."""
-    current: type[BaseModel] = root
-    for part in location[:-1]:
-        field = current.model_fields.get(str(part))
-        if field is None:  # a discriminator's value, a tag, or an index
-            continue
-        found = sections_of(field)
-        if not found:
-            return None
-        current = found[0]
-        if len(found) > 1:
-            tags = [str(p) for p in location]
-            for candidate in found:
-                if any(_tag(candidate) == tag for tag in tags):
-                    current = candidate
-    return current
-
-
 def _tag(section: type[BaseModel]) -> str | None:
-    for field in section.model_fields.values():
-        if field.is_required() and typing.get_origin(field.annotation) is typing.Literal:
-            return str(typing.get_args(field.annotation)[0])
-    return None
+    return next(filter(None, map(selected_by, section.model_fields.values())), None)
 
 
-def _path(root: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    """Dotted key as written in the file: discriminator values are left out."""
+def _place(root: type[BaseModel], location: tuple[int | str, ...]) -> tuple[str, type[BaseModel] | None]:
+    """Dotted key as written in the file, without the values that select sections, and the section that it lies in."""
     parts: list[str] = []
     current: type[BaseModel] | None = root
-    pending: list[type[BaseModel]] = []
+    around, pending = current, list[type[BaseModel]]()
     for part in location:
         if isinstance(part, int):
             parts.append(f"[{part}]")
@@ -68,17 +45,16 @@ def _path(root: type[BaseModel], location: tuple[int | str, ...]) -> str:
             current, pending = next(m for m in pending if _tag(m) == part), []
             continue
         parts.append(part if not parts else f".{part}")
-        field = None if current is None else current.model_fields.get(part)
+        around, field = current, None if current is None else current.model_fields.get(part)
         found = [] if field is None else sections_of(field)
         current, pending = (found[0], []) if len(found) == 1 else (None, found)
-    return "".join(parts)
+    return "".join(parts), around
 
 
 def _sentence(root: type[BaseModel], error: ErrorDetails) -> str:
     location = error["loc"]
-    key = _path(root, location)
+    key, section = _place(root, location)
     if error["type"] == "extra_forbidden":
-        section = _section(root, location)
         choices = [] if section is None else list(section.model_fields)
         return f"{key}: unknown key. {_nearest(str(location[-1]), choices)}"
     if error["type"] == "missing":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,9 +20,11 @@ from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphMo
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.section import Section
 from localsmooth.errors import InvalidInputError
-from localsmooth.noise import SparseFlips
+from localsmooth.noise import Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
-from localsmooth.tasks.graphs import AttackLimits, GraphSettings
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import Smoothing, Task
+from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection"]
 
@@ -45,6 +49,13 @@ class GraphSamplingSection(Section):
     def build(self) -> SamplingPlan:
         """Make the sampling plan."""
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size)
+
+    def options(self) -> SamplingOptions:
+        """Make the options of execution."""
+        return SamplingOptions(batch_size=self.batch_size)
+
+    def score_counting(self) -> None:
+        """Leave it to the task how scores are counted."""
 
 
 class GraphCertificateSection(StrategySection):
@@ -84,13 +95,22 @@ class GraphCertificateSection(StrategySection):
                 raise ValueError(f'base: "{name}" does not hold for flips of bits; use "renyi-votes", say')
         return self
 
-    def build(self) -> GraphSettings:
-        """Make what is proven from the tallies."""
+    def build(self, noise: Noise, threat: object = None) -> GraphSettings:
+        """Make what is proven from the tallies.
+
+        Parameters
+        ----------
+        noise
+            What was sampled.
+        threat
+            Not looked at: what the adversary may do, this section says.
+        """
+        del threat
         return GraphSettings(
             self.alpha,
             self.additions,
             self.deletions,
-            certificates=list(self.certificates(SparseFlips())),
+            certificates=list(self.certificates(noise)),
             bounds=self.collective_bounds(),
             simultaneous=self.many_outputs.build(),
             score_bound=SCORE_BOUNDS[self.score_bound](),
@@ -145,3 +165,20 @@ class GraphConfiguration(Section):
         if self.certificate.strictly_local and isinstance(self.model, GraphModuleSection) and self.model.depth is None:
             raise ValueError("certificate.strictly_local: say how far the module sees (model.depth)")
         return self
+
+    def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
+        """Make what is certified, how it is smoothed, and what is proven; a network without weights is trained.
+
+        Parameters
+        ----------
+        out
+            The run directory, which keeps the network.
+        say
+            Told what takes long.
+        """
+        file = out / "network.safetensors"
+        data = self.graph.build(self.noise)
+        if not file.exists():
+            say("Preparing the model; a network without weights is trained now.")
+        task = GraphTask(self.model.build(data, file), data.graph, data.nodes, called=data.name)
+        return task, Smoothing(data.layout, self.sampling.build()), self.certificate.build(SparseFlips())

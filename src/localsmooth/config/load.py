@@ -18,10 +18,10 @@ from localsmooth.config.schema import Configuration
 from localsmooth.disk import expanded, read_text
 
 __all__ = [
+    "certificate_section",
     "load_any_configuration",
     "load_certificate",
     "load_configuration",
-    "load_graph_certificate",
     "parse_configuration",
     "parse_graph_configuration",
     "read_toml",
@@ -131,26 +131,27 @@ def with_execution(
     return configuration.model_copy(update={"execution": section})
 
 
-def load_certificate(path: Path | str) -> CertificateSection:
+def certificate_section(task: str) -> type[CertificateSection] | type[GraphCertificateSection]:
+    """The section [certificate] of files about a kind of input."""
+    return GraphCertificateSection if task == "graphs" else CertificateSection
+
+
+def load_certificate(path: Path | str, task: str = "arrays") -> CertificateSection | GraphCertificateSection:
     """Read the certificate section of a TOML file; other sections are not looked at, but for [plugins].
+
+    Parameters
+    ----------
+    path
+        The file.
+    task
+        Kind of input that it is about.
 
     Raises
     ------
     ConfigurationError
         If the file cannot be read, or has no valid certificate section.
     """
-    return _certificate(expanded(path), CertificateSection)
-
-
-def load_graph_certificate(path: Path | str) -> GraphCertificateSection:
-    """Do what `load_certificate` does, for a run on a graph."""
-    return _certificate(expanded(path), GraphCertificateSection)
-
-
-_AnyCertificate = TypeVar("_AnyCertificate", CertificateSection, GraphCertificateSection)
-
-
-def _certificate(path: Path, section: type[_AnyCertificate]) -> _AnyCertificate:
+    path, section = expanded(path), certificate_section(task)
     whole = read_toml(path)
     values = whole.get("certificate")
     import_plugins(whole)

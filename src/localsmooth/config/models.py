@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -14,18 +15,22 @@ from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.explain import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
 from localsmooth.config.sampling import SamplingSection
-from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel, segmentation_network
+from localsmooth.registry import Registry
 from localsmooth.scenes import CLASS_NAMES, load_unet
 from localsmooth.seeds import torch_seeded
 
 __all__ = [
+    "MODEL_SECTIONS",
     "AnyModel",
     "CallableModelSection",
     "DigitScenesModelSection",
+    "ModelSection",
     "OnnxModelSection",
     "SegmentationModelSection",
     "TorchModelSection",
+    "evaluation",
 ]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -37,7 +42,8 @@ class _Evaluation(TypedDict):
     compile: bool
 
 
-def _evaluation(sampling: SamplingSection) -> _Evaluation:
+def evaluation(sampling: SamplingSection) -> _Evaluation:
+    """Arguments of torch models that say in which precision they are evaluated."""
     return {"precision": _PRECISIONS[sampling.precision], "compile": sampling.compile}
 
 
@@ -65,6 +71,20 @@ class _Described(TypedDict):
 
 
 class ModelSection(Section):
+    """Base of the sections of models; each has a key `kind` with one value."""
+
+    @abstractmethod
+    def build(self, sampling: SamplingSection) -> Model:
+        """Make the model.
+
+        Parameters
+        ----------
+        sampling
+            Says how it is evaluated.
+        """
+
+
+class AdaptedModelSection(ModelSection):
     """What every model needs to say about itself."""
 
     classes: int | None = Field(default=None, ge=2)
@@ -104,7 +124,7 @@ class ModelSection(Section):
         }
 
 
-class TorchModelSection(ModelSection):
+class TorchModelSection(AdaptedModelSection):
     """A torch module made by a function of the user's own."""
 
     kind: Literal["torch"]
@@ -129,10 +149,10 @@ class TorchModelSection(ModelSection):
             Naming the key at fault.
         """
         module = build_module(self.factory, self.checkpoint)
-        return TorchModel(module, device=self.device, **self._described(), **_evaluation(sampling))
+        return TorchModel(module, device=self.device, **self._described(), **evaluation(sampling))
 
 
-class OnnxModelSection(ModelSection):
+class OnnxModelSection(AdaptedModelSection):
     """An ONNX file, run by ONNX Runtime."""
 
     kind: Literal["onnx"]
@@ -153,7 +173,7 @@ class OnnxModelSection(ModelSection):
         return OnnxModel(self.path, output_name=self.output_name, **self._described())
 
 
-class CallableModelSection(ModelSection):
+class CallableModelSection(AdaptedModelSection):
     """A function from a numpy batch to a numpy array of scores or labels."""
 
     kind: Literal["callable"]
@@ -187,7 +207,7 @@ def _module_source(function: Callable[..., Any]) -> str:
         return ""
 
 
-class DigitScenesModelSection(Section):
+class DigitScenesModelSection(ModelSection):
     """The small U-Net for scenes of handwritten digits that comes with the package."""
 
     kind: Literal["digit-scenes"]
@@ -200,10 +220,10 @@ class DigitScenesModelSection(Section):
         sampling
             Says in which precision it is evaluated.
         """
-        return TorchModel(load_unet(), bounds=(0.0, 1.0), classes=len(CLASS_NAMES), **_evaluation(sampling))
+        return TorchModel(load_unet(), bounds=(0.0, 1.0), classes=len(CLASS_NAMES), **evaluation(sampling))
 
 
-class SegmentationModelSection(Section):
+class SegmentationModelSection(ModelSection):
     """A network of segmentation-models-pytorch, which the extra `segmentation` installs."""
 
     kind: Literal["segmentation-models"]
@@ -253,11 +273,19 @@ class SegmentationModelSection(Section):
             normalise=_normalise(self.mean, self.std),
             pad_multiple=self.pad_multiple,
             device=self.device,
-            **_evaluation(sampling),
+            **evaluation(sampling),
         )
 
 
-AnyModel = Annotated[
-    TorchModelSection | OnnxModelSection | CallableModelSection | DigitScenesModelSection | SegmentationModelSection,
-    Field(discriminator="kind"),
-]
+MODEL_SECTIONS = Registry[ModelSection](
+    "section of a model",
+    value_of("kind"),
+    TorchModelSection,
+    OnnxModelSection,
+    CallableModelSection,
+    DigitScenesModelSection,
+    SegmentationModelSection,
+)
+"""Sections by kind of model."""
+
+AnyModel = Annotated[ModelSection, AnyOf(MODEL_SECTIONS, "kind")]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import typing
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from localsmooth.config.section import AnyOf, Section
+from localsmooth.config.section import AnyOf, Section, value_of
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.registry import Registry
 from localsmooth.tasks.arrays import Flips, ItemThreat, Kind, NormBall
@@ -165,14 +164,13 @@ class SparseFlipsSection(NoiseSection):
         return Flips(Kind[self.flips.upper()])
 
 
-def _distribution(section: type[NoiseSection]) -> object:
-    field = section.model_fields.get("distribution")
-    names = () if field is None else typing.get_args(field.annotation)
-    return names[0] if len(names) == 1 else None
-
-
 NOISE_SECTIONS = Registry[NoiseSection](
-    "section of a noise", _distribution, GaussianSection, UniformSection, BernoulliSection, SparseFlipsSection
+    "section of a noise",
+    value_of("distribution"),
+    GaussianSection,
+    UniformSection,
+    BernoulliSection,
+    SparseFlipsSection,
 )
 """Sections by distribution."""
 

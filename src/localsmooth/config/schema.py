@@ -2,81 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, no_type_check
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.data import AnyData
+from localsmooth.config.data import AnyData, AnyItems, DataSection, ItemsSection
 from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.layouts import AnyLayout
 from localsmooth.config.models import AnyModel
-from localsmooth.config.noises import AnyNoise, NoiseSection
+from localsmooth.config.noises import AnyNoise
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.sampling import SamplingSection
-from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.section import Section
 from localsmooth.datasets import ItemSet
-from localsmooth.layout import (
-    GridLayout,
-    chebyshev,
-    euclidean,
-    farthest_of_each_cell,
-    farthest_of_grid,
-    linear,
-    linear_in_variance,
-)
-from localsmooth.locality import LevelsFile, item_digest, read_levels, require_unseen
+from localsmooth.locality import LevelsFile, item_digest, require_unseen
+from localsmooth.tasks import Smoothing, Task
+from localsmooth.tasks.arrays import ArrayTask
 
-__all__ = ["Configuration", "LayoutSection", "LocalitySection"]
-
-_METRICS = {"chebyshev": chebyshev, "euclidean": euclidean}
-_INTERPOLATIONS = {"linear": linear, "variance": linear_in_variance}
-_REACHES = {"grid": farthest_of_grid, "cell": farthest_of_each_cell}
-
-
-class LayoutSection(Section):
-    """How inputs and outputs are cut into cells and how the level grows between them."""
-
-    cells: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
-    """Number of cells along each spatial axis; [1, 1] is isotropic smoothing."""
-    levels: ExistingPath | None = None
-    """Level matrix, cells × cells, to use instead of the distance rule: a .npy array (inf hides a cell), or the .npz
-    file that `localsmooth locality` wrote, which refuses to certify items that it was fitted on."""
-    metric: Literal["chebyshev", "euclidean"] = "chebyshev"
-    """Distance between cells."""
-    interpolation: Literal["linear", "variance"] = "linear"
-    """Whether the level or its square grows linearly."""
-    reach: Literal["grid", "cell"] = "grid"
-    """Whether the largest level is reached at the grid's largest distance or at each cell's own."""
-    mask_beyond: int | None = Field(default=None, ge=0)
-    """Hide inputs farther than this many elements from an output's cell."""
-    window_margin: int | None = Field(default=None, ge=0)
-    """Run the model on each cell and this many elements around it only."""
-    window_align: int = Field(default=1, ge=1)
-    """Windows start and end at multiples of this, the model's stride."""
-
-    def build(self, noise: NoiseSection) -> GridLayout:
-        """Make the rule that lays out items of any size.
-
-        Parameters
-        ----------
-        noise
-            The section with the levels that the rule spreads.
-        """
-        minimum, maximum = noise.levels()
-        return GridLayout(
-            cells=tuple(self.cells),
-            minimum=minimum,
-            maximum=maximum,
-            levels=None if self.levels is None else read_levels(self.levels).levels,
-            metric=_METRICS[self.metric],
-            interpolation=_INTERPOLATIONS[self.interpolation],
-            reach=_REACHES[self.reach],
-            mask_beyond=self.mask_beyond,
-            window_margin=self.window_margin,
-            window_align=self.window_align,
-        )
+__all__ = ["Configuration", "LocalitySection"]
 
 
 class LocalitySection(Section):
@@ -103,8 +51,8 @@ class Configuration(Section):
     """The base classifier."""
     data: AnyData
     """What is certified."""
-    layout: LayoutSection
-    """Cells of inputs and outputs."""
+    layout: AnyLayout
+    """Groups of inputs and outputs."""
     noise: AnyNoise
     """The smoothing distribution."""
     sampling: SamplingSection
@@ -113,25 +61,53 @@ class Configuration(Section):
     """What is proven from them."""
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
-    calibration: AnyData | None = None
+    calibration: AnyItems | None = None
     """Items for `localsmooth locality`; none of them may be among those that are certified."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with noises, certificates and bounds of your own."""
 
-    def items(self) -> ItemSet:
-        """Load the items to certify.
+    @field_validator("layout", mode="before")
+    @classmethod
+    @no_type_check  # the annotation is a protocol that cannot be checked at run time
+    def _suits_data(cls, value: object, info: ValidationInfo) -> object:
+        """Fill in the kind of layout that goes with the data."""
+        data = info.data.get("data")
+        lays_out = data.lays_out if isinstance(data, DataSection) else DataSection.lays_out
+        return {"kind": lays_out, **value} if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _one_threat(self) -> Configuration:
+        if self.certificate.threat is not None and getattr(self.noise, "flips", "any") != "any":
+            raise ValueError("noise.flips: certificate.threat says what a budget buys, too; leave one of them out")
+        return self
+
+    def task(self) -> ArrayTask:
+        """Make the model, and load what it is certified on.
 
         Raises
         ------
         InvalidInputError
-            If the layout's levels were fitted on one of them.
+            If the layout's levels were fitted on one of the items.
         """
-        items = self.data.build()
-        if self.layout.levels is not None:
-            require_unseen(read_levels(self.layout.levels), items)
-        return items
+        task = self.data.task(self.model.build(self.sampling))
+        self.layout.require_unseen(task.items)
+        return task
+
+    def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
+        """Make what is certified, how it is smoothed, and what is proven.
+
+        Parameters
+        ----------
+        out
+            The run directory.
+        say
+            Told what takes long.
+        """
+        del out, say
+        smoothing = Smoothing(self.layout.build(self.noise, self.data), self.sampling.build(), self.noise.build())
+        return self.task(), smoothing, self.certificate.build(self.noise.build(), self.noise.threat())
 
     def calibration_items(self) -> ItemSet:
         """Load the items that levels are fitted on.
@@ -139,7 +115,7 @@ class Configuration(Section):
         Raises
         ------
         ConfigurationError
-            If the file names none.
+            If the file names none, or what it certifies are no arrays.
         InvalidInputError
             If one of them is to be certified.
         """
@@ -147,6 +123,8 @@ class Configuration(Section):
             raise ConfigurationError(
                 "calibration: this section is missing. Name items that are not certified, as in [data]."
             )
+        if not isinstance(self.data, ItemsSection):
+            raise ConfigurationError("data.kind: levels are measured for arrays only.")
         items = self.calibration.build()
         fitted = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in items))
         require_unseen(fitted, self.data.build(), "calibration")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Union, no_type_check
@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from localsmooth.disk import expanded
 
-__all__ = ["AnyOf", "ExistingPath", "Named", "Section", "sections_of"]
+__all__ = ["AnyOf", "ExistingPath", "Named", "Section", "sections_of", "selected_by", "value_of"]
 
 
 class Section(BaseModel):
@@ -45,9 +45,9 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
 ExistingPath = Annotated[Path, AfterValidator(_resolve)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AnyOf:
-    """Marks a key whose table is one of several sections, those among them that are registered later.
+    """Marks a key whose table is one of several sections of its type, those among them that are registered later.
 
     Parameters
     ----------
@@ -63,12 +63,16 @@ class AnyOf:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         del handler
         return core_schema.with_info_plain_validator_function(
-            lambda value, info: value if isinstance(value, source) else self._validated(value, info)
+            lambda value, info: value if isinstance(value, source) else self._validated(value, info, source)
         )
 
+    def of(self, source: type[Section]) -> list[type[Section]]:
+        """Sections that are of a type."""
+        return [section for section in self.sections.values() if issubclass(section, source)]
+
     @no_type_check  # the annotation is a protocol that cannot be checked at run time
-    def _validated(self, value: object, info: ValidationInfo) -> Section:
-        every = Annotated[Union[tuple(self.sections.values())], Field(discriminator=self.key)]  # noqa: UP007
+    def _validated(self, value: object, info: ValidationInfo, source: type[Section]) -> Section:
+        every = Annotated[Union[tuple(self.of(source))], Field(discriminator=self.key)]  # noqa: UP007
         return TypeAdapter(every).validate_python(value, context=info.context)
 
 
@@ -98,6 +102,23 @@ class Named:
         return name
 
 
+def selected_by(field: FieldInfo) -> str | None:
+    """Return the one value of a key that selects its section; None for any other key."""
+    values = typing.get_args(field.annotation) if typing.get_origin(field.annotation) is typing.Literal else ()
+    return str(values[0]) if len(values) == 1 else None
+
+
+def value_of(key: str) -> Callable[[type[Section]], str | None]:
+    """Say where sections have the value that selects them: for registries.
+
+    Parameters
+    ----------
+    key
+        The key that holds it.
+    """
+    return lambda section: selected_by(section.model_fields[key]) if key in section.model_fields else None
+
+
 def sections_of(field: FieldInfo | object) -> list[type[BaseModel]]:
     """Every section that a key, or a part of its type, admits.
 
@@ -107,10 +128,16 @@ def sections_of(field: FieldInfo | object) -> list[type[BaseModel]]:
         The key's field, or a type.
     """
     if isinstance(field, FieldInfo):
-        marks = [mark for mark in field.metadata if isinstance(mark, AnyOf)]
-        return [section for mark in marks for section in mark.sections.values()] or sections_of(field.annotation)
+        return _chosen(field.annotation, field.metadata) or sections_of(field.annotation)
+    if typing.get_origin(field) is Annotated:
+        source, *marks = typing.get_args(field)
+        return _chosen(source, marks) or sections_of(source)
     if isinstance(field, type) and issubclass(field, BaseModel):
         return [field]
-    if typing.get_origin(field) in (Union, types.UnionType, Annotated, list):
+    if typing.get_origin(field) in (Union, types.UnionType, list):
         return [section for argument in typing.get_args(field) for section in sections_of(argument)]
     return []
+
+
+def _chosen(source: Any, marks: Sequence[object]) -> list[type[BaseModel]]:
+    return [section for mark in marks if isinstance(mark, AnyOf) for section in mark.of(source)]

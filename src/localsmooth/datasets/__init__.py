@@ -1,6 +1,6 @@
 """Inputs and labels to certify, from arrays, picture files, known data sets and the embedded scenes."""
 
-from localsmooth.datasets.arrays import load_array, load_arrays
+from localsmooth.datasets.arrays import load_array, load_arrays, load_sequences, read_arrays
 from localsmooth.datasets.cityscapes import Cityscapes, CityscapesSplit
 from localsmooth.datasets.folder import SegmentationFolder
 from localsmooth.datasets.items import Item, ItemSet
@@ -18,4 +18,6 @@ __all__ = [
     "load_array",
     "load_arrays",
     "load_pictures",
+    "load_sequences",
+    "read_arrays",
 ]

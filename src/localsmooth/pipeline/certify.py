@@ -14,6 +14,7 @@ from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
 from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
 from localsmooth.models import Model
+from localsmooth.pipeline.asked import described
 from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
@@ -126,6 +127,7 @@ def certify(
             versions=_versions(),
             configuration=configuration,
             sampled=sampled_at(out),
+            settings=described(prove),
         )
         if out is not None:
             save_record(record, out)

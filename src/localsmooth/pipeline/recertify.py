@@ -11,6 +11,7 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import require_kind
+from localsmooth.pipeline.asked import restored
 from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import load_record, require_normalised_scores, require_same_run, task_of
@@ -46,7 +47,7 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     folder = _folder(run)
     record = load_record(folder)
     task = task_of(record.task)
-    settings = task.settings(record) if prove is None else prove
+    settings = restored(record, changes) if prove is None else prove
     task.require_settings(settings, str(folder))
     if changes:
         settings = changed(settings, changes)
@@ -60,7 +61,10 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
 
 
 def settings_of(run: str | os.PathLike[str]) -> Any:
-    """What a finished run was certified with: α, budgets and bounds, with the defaults in all else.
+    """What a finished run was certified with; the user is told of what its record cannot give back.
+
+    That is what is of a class of the user's own, unless it is registered and its fields are plain values. Records of
+    earlier versions give α, budgets and bounds, and the defaults for all else.
 
     Parameters
     ----------
@@ -74,8 +78,7 @@ def settings_of(run: str | os.PathLike[str]) -> Any:
     InvalidInputError
         If `run` is no path.
     """
-    record = load_record(_folder(run))
-    return task_of(record.task).settings(record)
+    return restored(load_record(_folder(run)))
 
 
 def _folder(run: str | os.PathLike[str]) -> Path:

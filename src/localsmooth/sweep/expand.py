@@ -12,11 +12,9 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 
 from localsmooth.config import (
-    ArraysSection,
     Configuration,
     ConfigurationError,
     GraphConfiguration,
-    ImageFilesSection,
     explain,
     import_plugins,
     parse_configuration,
@@ -141,13 +139,11 @@ def _configuration(base: Mapping[str, Any], changes: Mapping[str, object], folde
 
 def _require_labels(point: SweepPoint) -> None:
     """Refuse items without labels before anything is sampled: the quality of a point could not be told."""
-    if isinstance(point.configuration, Configuration):
-        data = point.configuration.data
-        if isinstance(data, ArraysSection | ImageFilesSection) and data.labels is None:
-            raise ConfigurationError(
-                f'method "{point.method}", {point.label}:\ndata.labels: they are missing, and points are '
-                "compared by their quality. Name the labels of the items."
-            )
+    if isinstance(point.configuration, Configuration) and not point.configuration.data.labelled:
+        raise ConfigurationError(
+            f'method "{point.method}", {point.label}:\ndata.labels: they are missing, and points are compared by their '
+            "quality. Name the labels of the items."
+        )
 
 
 def _require_comparable(points: list[SweepPoint]) -> None:

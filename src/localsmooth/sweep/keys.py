@@ -27,6 +27,10 @@ def point_keys(configuration: AnyConfiguration, digests: dict[Path, str]) -> tup
         Digests of files that are known, to which others are added.
     """
     whole = configuration.model_dump(mode="python", exclude=_NOT_CONTENT)
+    # Points of before are known by what files could say then: the other keys of a layout tell its kind, too.
+    whole.get("layout", {}).pop("kind", None)
+    if whole["certificate"].get("threat", ...) is None:
+        del whole["certificate"]["threat"]
     drawn = {key: value for key, value in whole.items() if key != "certificate"}
     if isinstance(configuration, Configuration):
         # When a group stops depends on what is to be proven.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from localsmooth.config import CentreSmoothingSection, Configuration, GraphConfiguration
@@ -51,7 +50,7 @@ class SweepPoint:
         """Model calls for one item, at most: the samples of all cells, or clusters."""
         if isinstance(self.configuration, GraphConfiguration):
             return self.samples_per_output * self.configuration.graph.clusters
-        return self.samples_per_output * math.prod(self.configuration.layout.cells)
+        return self.samples_per_output * self.configuration.layout.groups
 
     @property
     def bounds(self) -> list[str] | None:

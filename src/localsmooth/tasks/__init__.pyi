@@ -3,7 +3,7 @@
 from . import arrays, graphs, points, tokens
 from .base import Asked, Assignment, Task
 from .description import sampled_at
-from .folders import TASKS, task_of
+from .folders import TASKS, import_from_folders, task_of
 from .record import (
     FINISHED,
     Facts,
@@ -34,6 +34,7 @@ __all__ = [
     "arrays",
     "default_certificate",
     "graphs",
+    "import_from_folders",
     "load_record",
     "noise_from_configuration",
     "points",

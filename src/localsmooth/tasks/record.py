@@ -129,6 +129,8 @@ class RunRecord(Facts):
         Everything the user asked for.
     sampled
         When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
+    settings
+        What was asked to be proven, each field described as far as it can be; empty where that was not recorded.
     version
         Version of this format.
     """
@@ -141,6 +143,7 @@ class RunRecord(Facts):
     versions: dict[str, str]
     configuration: dict[str, Any]
     sampled: str = ""
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
     version: int = _VERSION
 
     def run_info(

@@ -3,9 +3,10 @@
 from localsmooth.tasks.arrays.item import SampledItem, target_masks
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
-from localsmooth.tasks.arrays.threat import Flips, ItemThreat, Kind, NormBall, PerPosition
+from localsmooth.tasks.arrays.threat import THREATS, Flips, ItemThreat, Kind, NormBall, PerPosition
 
 __all__ = [
+    "THREATS",
     "ArrayTask",
     "Drawn",
     "Flips",

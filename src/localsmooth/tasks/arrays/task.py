@@ -177,10 +177,10 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
 
     @classmethod
     def settings(cls, record: RunRecord) -> Settings:
-        """α, budgets and bounds of the record; the user is told where it speaks of another threat than the default."""
+        """α, budgets and bounds of the record; where that is all it holds, the user is told of another threat."""
         made = Settings(record.alpha, record.budgets, bounds=known_bounds(record.bound_names))
         words = made.threat.words(noise_from_configuration(record.noise))
-        if record.details.get("threat", words) != words:
+        if not record.settings and record.details.get("threat", words) != words:
             warnings.warn(
                 f"the run was certified under every {record.details['threat']}; name the threat in the settings, or "
                 f"what is certified again is about every {words}",
@@ -206,6 +206,8 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         certificate = record.configuration.get("certificate")
         baseline = certificate.get("baseline") if isinstance(certificate, dict) else None
         before = baseline.get("method") if isinstance(baseline, dict) else None
+        if record.settings:
+            before = (record.settings.get("method") or {}).get("name")
         now = None if settings.method is None else settings.method.name
         return record.method if now == before else f"{record.method} ({now or 'collective'})"
 

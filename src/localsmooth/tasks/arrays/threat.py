@@ -20,8 +20,9 @@ from localsmooth.collective import Ball, Caps, Integer, Rows, Threat, power_up
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import BinaryNoise, Noise, SparseFlips, flip_caps
+from localsmooth.registry import Registry
 
-__all__ = ["Flips", "ItemThreat", "Kind", "NormBall", "PerPosition"]
+__all__ = ["THREATS", "Flips", "ItemThreat", "Kind", "NormBall", "PerPosition"]
 
 
 class ItemThreat(ABC):
@@ -29,11 +30,14 @@ class ItemThreat(ABC):
 
     Attributes
     ----------
+    name
+        Name in configuration files and records, for those that are registered in `THREATS`.
     one_ball
         Whether a budget ε allows nothing outside the ball of size ε around the item, in the noise's norm; baselines
         hold for such threats only.
     """
 
+    name: ClassVar[str]
     one_ball: ClassVar[bool] = False
 
     @abstractmethod
@@ -75,6 +79,7 @@ class NormBall(ItemThreat):
     Binary data are perturbed in whole bits, no more than an input group has.
     """
 
+    name: ClassVar[str] = "norm-ball"
     one_ball: ClassVar[bool] = True
 
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
@@ -108,6 +113,7 @@ class Flips(ItemThreat):
     """
 
     kind: Kind = Kind.ANY
+    name: ClassVar[str] = "flips"
     one_ball: ClassVar[bool] = True
 
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
@@ -152,6 +158,7 @@ class PerPosition(ItemThreat):
     """
 
     most: int | None = None
+    name: ClassVar[str] = "per-position"
 
     def __post_init__(self) -> None:
         try:
@@ -211,6 +218,10 @@ class PerPosition(ItemThreat):
         total = math.prod(image.shape[1:])
         most = total if self.most is None else min(self.most, total)
         return np.minimum(places, most).astype(np.int64), most
+
+
+THREATS = Registry[ItemThreat]("threat", lambda kind: getattr(kind, "name", None), NormBall, Flips, PerPosition)
+"""Threats by name, with those of other kinds of input."""
 
 
 def _times_up(power: float, count: int) -> float:

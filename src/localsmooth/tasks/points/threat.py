@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from localsmooth.collective import AtMostGroups, Threat
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
-from localsmooth.tasks.arrays import PerPosition
+from localsmooth.tasks.arrays import THREATS, PerPosition
 
 __all__ = ["PerPoint"]
 
 
+@THREATS.register
 @dataclass(frozen=True)
 class PerPoint(PerPosition):
     """Every point moves by at most ε, in the norm that the noise certifies; at most `most` points move at all.
@@ -22,6 +24,8 @@ class PerPoint(PerPosition):
     What is certified against allows the adversary at least as much: in an input group Σ|δ|^p up to ε^p for each of
     its points, in all groups together ε^p for each point that may move, and something in no more groups than that.
     """
+
+    name: ClassVar[str] = "per-point"
 
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
         """Return a row for each input group, one for all, and a limit on the groups where few points move."""

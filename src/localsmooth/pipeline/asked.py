@@ -1,0 +1,149 @@
+"""What a run was asked to prove, as plain JSON in its record, and the settings made of that again."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, cast
+
+import numpy as np
+
+from localsmooth.baselines import BASELINES
+from localsmooth.bounds import SCORE_BOUNDS, SIMULTANEOUS, CandidateWeights
+from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
+from localsmooth.collective import BOUNDS
+from localsmooth.tasks import RunRecord, import_from_folders, task_of
+from localsmooth.tasks.arrays import THREATS
+
+__all__ = ["described", "restored"]
+
+_KNOWN: Mapping[str, Mapping[str, Any]] = {
+    "certificates": cast("Mapping[str, Any]", ChainMap(VOTE_CERTIFICATES, SCORE_CERTIFICATES)),  # pyright: ignore
+    "bounds": BOUNDS,
+    "simultaneous": {**SIMULTANEOUS, CandidateWeights.name: CandidateWeights},
+    "score_bound": SCORE_BOUNDS,
+    "threat": THREATS,
+    "method": BASELINES,
+    "baseline": BASELINES,
+}
+"""Classes by the names that configuration files call them by, for each field of settings."""
+
+
+class _UnknownError(Exception):
+    """Something cannot be described, or made again."""
+
+
+def described(settings: Any) -> dict[str, Any]:
+    """Describe settings by names and parameters; of a field that cannot be described, the class is all that is kept.
+
+    Parameters
+    ----------
+    settings
+        Of any kind of input.
+    """
+    made: dict[str, Any] = {}
+    for field in fields(settings):
+        value, classes = getattr(settings, field.name), _classes(field)
+        try:
+            made[field.name] = _described(value, classes)
+        except _UnknownError:
+            made[field.name] = {"class": _class_names(value)}
+    return made
+
+
+def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
+    """Make the settings of a finished run; the user is told what its record cannot give back.
+
+    Parameters
+    ----------
+    record
+        Of the run; one of earlier versions holds α, budgets and bounds only.
+    given
+        Fields that will be replaced.
+    """
+    import_from_folders("threat")  # so that all are known
+    made = task_of(record.task).settings(record)
+    changes: dict[str, Any] = {}
+    for field in fields(made):
+        if field.name in given or field.name not in record.settings:
+            continue
+        kept = record.settings[field.name]
+        try:
+            changes[field.name] = _object(kept, _classes(field))
+        except _UnknownError:
+            what = (
+                f"{kept['class']}, which no record can hold" if "class" in kept else f"{kept}, which is not known here"
+            )
+            warnings.warn(
+                f"{field.name}: the run was certified with {what}; name the {field.name} in the settings, or what is "
+                "certified again has the default",
+                stacklevel=4,
+            )
+    return replace(made, **changes)
+
+
+def _classes(field: Field[Any]) -> Mapping[str, Any]:
+    """Classes that a field's objects may have; a field with one class of its own knows it as its default."""
+    made = field.default_factory
+    return _KNOWN.get(field.name, {field.name: made} if isinstance(made, type) else {})
+
+
+def _described(value: Any, classes: Mapping[str, Any]) -> Any:
+    made = _plain(value, classes)
+    if _plain(_object(made, classes), classes) != made:
+        raise _UnknownError
+    return made
+
+
+def _plain(value: Any, classes: Mapping[str, Any]) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [_plain(each, classes) for each in cast("Sequence[Any]", value)]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each, classes) for name, each in cast("Mapping[Any, Any]", value).items()}
+    name = next((name for name, known in classes.items() if known is type(value)), None)
+    parameters = {field.name: getattr(value, field.name) for field in fields(value)} if is_dataclass(value) else {}
+    if name is None or not vars(value).keys() <= parameters.keys():
+        raise _UnknownError
+    return {"name": name, **{field: _plain(each, {}) for field, each in parameters.items()}}
+
+
+def _object(kept: Any, classes: Mapping[str, Any]) -> Any:
+    if isinstance(kept, list):
+        return tuple(_object(each, classes) for each in cast("list[Any]", kept))
+    if not isinstance(kept, dict):
+        return kept
+    content = cast("dict[str, Any]", kept)
+    if not isinstance(content.get("name"), str):
+        if isinstance(content.get("class"), str):
+            raise _UnknownError
+        return {name: _object(each, classes) for name, each in content.items()}
+    made: type[Any] | None = classes.get(content["name"])
+    if made is None:
+        raise _UnknownError
+    defaults = {field.name: field.default for field in fields(made)} if is_dataclass(made) else {}
+    try:
+        return made(
+            **{
+                field: type(defaults[field])(each) if isinstance(defaults.get(field), Enum) else _object(each, {})
+                for field, each in content.items()
+                if field != "name"
+            }
+        )
+    except (TypeError, ValueError):  # another version of the class
+        raise _UnknownError from None
+
+
+def _class_names(value: Any) -> str:
+    each = list(cast("Mapping[Any, Any]", value).values()) if isinstance(value, Mapping) else value
+    kinds = map(type, cast("Sequence[Any]", each if isinstance(each, list | tuple) else [each]))
+    return ", ".join(dict.fromkeys(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds))

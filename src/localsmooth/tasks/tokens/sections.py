@@ -1,0 +1,157 @@
+"""The sections of configuration files that are about embedded tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from localsmooth.config import (
+    DATA_SECTIONS,
+    LAYOUT_SECTIONS,
+    MODEL_SECTIONS,
+    DataSection,
+    ExistingPath,
+    LayoutSection,
+    ModelSection,
+    NoiseSection,
+    SamplingSection,
+    build_module,
+    evaluation,
+    one_level,
+)
+from localsmooth.datasets import load_sequences, read_arrays
+from localsmooth.disk import read_text
+from localsmooth.errors import InvalidInputError
+from localsmooth.models import Model, OutputKind
+from localsmooth.tasks.tokens.layout import WindowLayout
+from localsmooth.tasks.tokens.model import EmbeddedTagger
+from localsmooth.tasks.tokens.task import TokenTask
+
+__all__ = ["TaggerSection", "TokensSection", "WindowsSection"]
+
+
+@DATA_SECTIONS.register
+class TokensSection(DataSection):
+    """Sequences with as many embedded tokens each; what is perturbed are embeddings, not words."""
+
+    lays_out: ClassVar[str] = "windows"
+
+    kind: Literal["tokens"]
+    tokens: ExistingPath
+    """Embeddings, items × tokens × features: a .npy file, or an .npz or .safetensors file with an array `tokens` and,
+    possibly, one `labels`."""
+    labels: ExistingPath | None = None
+    """Class of every token, items × tokens, as a .npy file; by default the file's array `labels`, if it has one."""
+    words: ExistingPath | None = None
+    """What a report calls the tokens: a text file with a line for each item of the file, and blanks between words."""
+    items: list[int] | None = None
+    """Which sequences to certify; all by default."""
+    ignore_label: int | None = None
+    """Label of tokens that count neither for nor against the model."""
+    class_names: list[str] | None = None
+    """Name of every class, in order."""
+    units: str = "embedding units"
+    """Units of embeddings and budgets."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels."""
+        return self.labels is not None or "labels" in read_arrays(self.tokens, "tokens")
+
+    def task(self, model: Model) -> TokenTask:
+        """Load the sequences.
+
+        Raises
+        ------
+        InvalidInputError
+            If a file does not fit the others.
+        """
+        numbers, sequences, labels = load_sequences(self.tokens, "tokens", self.labels, items=self.items)
+        words = None if self.words is None else [line.split() for line in read_text(self.words).splitlines()]
+        if words is not None and len(words) <= max(numbers):
+            raise InvalidInputError(
+                "words", f"{self.words} has {len(words)} lines, and item {max(numbers)} none", "Write one for each item"
+            )
+        return TokenTask(
+            model,
+            sequences,
+            labels,
+            None if words is None else [words[number] for number in numbers],
+            class_names=self.class_names,
+            ignore_label=self.ignore_label,
+            units=self.units,
+        )
+
+
+@LAYOUT_SECTIONS.register
+class WindowsSection(LayoutSection):
+    """Windows of consecutive tokens, with levels that grow with their distance."""
+
+    kind: Literal["windows"] = "windows"
+    windows: int = Field(ge=1)
+    """Number of windows; 1 is isotropic smoothing."""
+    mask_beyond: int | None = Field(default=None, ge=0)
+    """Hide tokens farther than this many from an output's window."""
+
+    @property
+    def groups(self) -> int:
+        """Number of windows."""
+        return self.windows
+
+    def build(self, noise: NoiseSection, data: DataSection | None = None) -> WindowLayout:
+        """Make the rule.
+
+        Parameters
+        ----------
+        noise
+            The section with the levels.
+        data
+            Not looked at.
+        """
+        del data
+        return WindowLayout(self.windows, *one_level(noise), mask_beyond=self.mask_beyond)
+
+
+@MODEL_SECTIONS.register
+class TaggerSection(ModelSection):
+    """A torch module from (batch, tokens, features) to (batch, tokens, classes), as of Hugging Face."""
+
+    kind: Literal["tagger"]
+    factory: str
+    """`package.module:function`; called without arguments, returns the module."""
+    checkpoint: ExistingPath | None = None
+    """Weights to load into the module: safetensors, or a torch state dict (read with weights_only)."""
+    classes: Annotated[int, Field(ge=2)] | None = None
+    """Number of classes, where it cannot be read off the module."""
+    bounds: tuple[float, float] | None = None
+    """Smallest and largest value of a clean embedding."""
+    output: Literal["logits", "probabilities", "labels"] = "logits"
+    """What the module returns."""
+    keyword: str | None = None
+    """Argument that takes the embeddings; by default `inputs_embeds` where there is such a thing, else the first."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Make the module, and a model of it.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            Naming the key at fault.
+        """
+        return EmbeddedTagger(
+            build_module(self.factory, self.checkpoint),
+            classes=self.classes,
+            bounds=self.bounds,
+            output=OutputKind[self.output.upper()],
+            keyword=self.keyword,
+            device=self.device,
+            **evaluation(sampling),
+        )
