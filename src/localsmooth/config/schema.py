@@ -10,7 +10,7 @@ from pydantic import Field
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import AnyData
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.models import AnyModel
 from localsmooth.config.noises import AnyNoise, NoiseSection
 from localsmooth.config.plugins import PluginsSection

@@ -1,9 +1,10 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
+from localsmooth.tasks.graphs.certified_nodes import NodeCurve, certify_nodes, node_certificates
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
-from localsmooth.tasks.graphs.counters import node_counters, score_histogram
+from localsmooth.tasks.graphs.counters import node_counters
 from localsmooth.tasks.graphs.digits import digit_graph
 from localsmooth.tasks.graphs.edges import (
     EdgeSubject,
@@ -23,7 +24,6 @@ from localsmooth.tasks.graphs.graph import (
 )
 from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
-from localsmooth.tasks.graphs.node_certificates import NodeCurve, certify_nodes, node_certificates
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
 from localsmooth.tasks.graphs.sampler import AttributeSubject, GraphSubject, NodeGroup, sample_nodes
@@ -96,7 +96,6 @@ __all__ = [
     "sample_edges",
     "sample_nodes",
     "save_npz",
-    "score_histogram",
     "self_labeled",
     "spectral_clusters",
     "split_per_class",

@@ -16,7 +16,7 @@ from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress
 from localsmooth.layout import Layout, item_digest
 from localsmooth.models import OutputKind
 from localsmooth.noise import SparseFlips
-from localsmooth.runs import RunConfiguration, SamplingPlan, Store
+from localsmooth.runs import RunIdentity, SamplingPlan, Store
 from localsmooth.sampling import (
     BatchSize,
     Counters,
@@ -95,9 +95,9 @@ class GraphSubject(Subject):
         """Return the stream of the seed and a key."""
         return random_stream(self.seed, key)
 
-    def describe(self, plan: SamplingPlan) -> RunConfiguration:
+    def describe(self, plan: SamplingPlan) -> RunIdentity:
         """Describe a run by all that affects its tallies: not by batch size or threads."""
-        return RunConfiguration(
+        return RunIdentity(
             {
                 "plan": dict(plan.configuration()),
                 "noise": dict(SparseFlips().configuration()),

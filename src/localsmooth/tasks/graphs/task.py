@@ -15,7 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
-from localsmooth.runs import RunConfiguration, Store
+from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
@@ -166,7 +166,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         sampled: SampledGraph,
         settings: GraphSettings,
         record: RunRecord,
-        configuration: RunConfiguration | None = None,
+        configuration: RunIdentity | None = None,
         progress: SamplingProgress | None = None,
     ) -> xr.Dataset:
         """Certify the nodes against every pair of budgets."""
