@@ -136,4 +136,6 @@ def common_assumptions(
             f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many {outputs} are subtracted from "
             "every certified count."
         )
+    if record.precision != "float32":
+        sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
     return sentences

@@ -83,6 +83,4 @@ def _assumptions(record: RunRecord, settings: Settings, saving: Saving | None) -
     sentences += common_assumptions(settings, record, saving, one_basis=method is None)
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
-    if record.precision != "float32":
-        sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
     return tuple(sentences)
