@@ -33,7 +33,7 @@ from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
 from localsmooth.tasks.votes import collected_votes
 
-__all__ = ["GraphTask", "chosen_nodes", "require_classifier"]
+__all__ = ["GraphTask", "chosen_nodes", "named_classes", "require_classifier"]
 
 UNITS = "attribute bits"
 
@@ -126,7 +126,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             task=self.name,
             item_names=[self.called],
             item_layouts=[0],
-            class_names=_class_names(self.graph, self.classifier.classes),
+            class_names=named_classes(self.graph, self.classifier.classes),
             labelled=True,
             ignore_label=None,
             noise=dict(SparseFlips().configuration()),
@@ -216,7 +216,8 @@ def chosen_nodes(nodes: np.ndarray, total: int) -> Int[np.ndarray, "chosen"]:
     return np.unique(given.astype(np.int64))
 
 
-def _class_names(graph: AttributedGraph, classes: int) -> list[str]:
+def named_classes(graph: AttributedGraph, classes: int) -> list[str]:
+    """Name of every class that a classifier tells apart, those that the graph does not name by number."""
     named = list(graph.class_names)
     return named + [f"class {number}" for number in range(len(named), classes)]
 
