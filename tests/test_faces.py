@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from pathlib import Path
+from types import ModuleType
 
 import localsmooth
 
@@ -44,3 +46,14 @@ def test_rooms_import_each_other_through_their_faces() -> None:
     surprising = sorted(behind - BEHIND_THE_FACE.keys())
     assert not surprising, "import from localsmooth.<room>, and name it there:\n" + "\n".join(map(" ".join, surprising))
     assert behind >= BEHIND_THE_FACE.keys(), "an exception is needed no more"
+
+
+def test_no_room_shows_a_function_by_the_name_of_one_of_its_modules() -> None:
+    """Which of the two `from localsmooth.room import name` gave would depend on what was imported before."""
+    twins: list[str] = []
+    for folder in sorted(face.parent for face in PACKAGE.rglob("__init__.py")):
+        name = ".".join(["localsmooth", *folder.relative_to(PACKAGE).parts])
+        room = importlib.import_module(name)
+        both = [file.stem for file in folder.glob("*.py") if file.stem in getattr(room, "__all__", ())]
+        twins += [f"{name}.{each}" for each in both if not isinstance(getattr(room, each), ModuleType)]
+    assert twins == ["localsmooth.results.validate"]

@@ -1,4 +1,4 @@
-"""Names that lie in another room than they did: found there, with a warning."""
+"""Names that lie in another room than they did, or are called otherwise: found there, with a warning."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = ["finder"]
+
+_RENAMED = {"RunConfiguration": "RunIdentity", "RunOverview": "Survey"}
 
 
 def finder(module: str, rooms: Sequence[str], known: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
@@ -29,11 +31,12 @@ def finder(module: str, rooms: Sequence[str], known: Callable[[str], Any] | None
                 return known(name)
             except AttributeError:
                 pass
+        current = _RENAMED.get(name, name)
         for room in () if name.startswith("_") else rooms:
             place = importlib.import_module(room)
-            if name in place.__all__:
-                warnings.warn(f"{module}.{name} is {room}.{name} now", DeprecationWarning, stacklevel=2)
-                return getattr(place, name)
+            if current in place.__all__:
+                warnings.warn(f"{module}.{name} is {room}.{current} now", DeprecationWarning, stacklevel=2)
+                return getattr(place, current)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return find

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from localsmooth.baselines import CentreSmoothing, Cohen, ReceptiveFields, SegCertify, SparseSmooth
 from localsmooth.cli.app import app
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify
 from localsmooth.results import load, run_info

@@ -17,7 +17,7 @@ from localsmooth.cli.recertify import parse_budgets
 from localsmooth.cli.summary import print_summary
 from localsmooth.config import parse_configuration
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.load import with_execution
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import ProcessExecutor, SerialExecutor, ThreadExecutor

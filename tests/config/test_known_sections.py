@@ -17,7 +17,7 @@ from tests.seeding import seeded
 from torch import nn
 
 from localsmooth.config import parse_configuration
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.segmentation import segmentation_network
 

@@ -1,34 +1,37 @@
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, RenyiVotes
-from localsmooth.collective import Exact
+import localsmooth as ls
+from localsmooth.baselines import SparseSmooth
 from localsmooth.errors import InvalidInputError
-from localsmooth.noise import SparseFlips, drawable_probabilities
+from localsmooth.execution import NoProgress
+from localsmooth.noise import Gaussian, drawable_probabilities
+from localsmooth.pipeline import Run, certify
 from localsmooth.runs import SamplingPlan
+from localsmooth.sampling import ArraySubject, SamplingOptions
+from localsmooth.tasks import Smoothing
+from localsmooth.tasks.arrays import Flips, Kind, Settings
 from localsmooth.tasks.graphs import (
     EdgeIndexClassifier,
-    EdgeSubject,
+    EdgeTask,
+    GraphNetwork,
+    NetworkClassifier,
     affinity_ranks,
-    certify_nodes,
     cluster_pair_layout,
     edge_bits,
-    flip_threat,
     graph_from_arrays,
     isotropic_pair_layout,
-    node_counters,
-    pair_caps,
-    random_stream,
-    sample_edges,
     spectral_clusters,
 )
 from localsmooth.testing.chance import assert_binomial
 
 from .exact import sharp_gcn
 
+PLAN, QUIET = SamplingPlan(10, 10), Run(progress=NoProgress())
 CLUSTERS = np.array([0, 0, 1, 1, 2])
 # From cluster 0 its neighbour comes first, from the others cluster 0: known before any edge is.
 RANKS = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0]])
@@ -54,20 +57,37 @@ def _law(sets: np.ndarray, clean: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return np.prod(np.where(sets, chance, 1 - chance), axis=1)
 
 
+def _subject(task: EdgeTask, layout, settings: Settings | None = None) -> ArraySubject:
+    settings = Settings(0.5, [0]) if settings is None else settings
+    made = task.assign(Smoothing(layout, PLAN), settings, SamplingOptions(), None).subject
+    assert isinstance(made, ArraySubject)
+    return made
+
+
 def test_edges_are_symmetric_and_flip_with_their_probability(tiny):
     layout = cluster_pair_layout(CLUSTERS, RANKS, addition=(0.1, 0.3), deletion=(0.2, 0.6))
-    subject = EdgeSubject(EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2), tiny, layout, 0, node_counters())
-    prepared, stream, count = subject.prepare(0, 1), random_stream(0, (1,)), 4000
-    clean = edge_bits(tiny)
-    drawn = np.zeros(clean.size)
-    rows, columns = np.triu_indices(5, 1)
-    place = {pair: index for index, pair in enumerate(zip(rows.tolist(), columns.tolist(), strict=True))}
-    for sample in prepared.draw(count, stream):
-        for pair in sample.T.tolist():
-            drawn[place[tuple(pair)]] += 1
-    levels = layout.level_map(1)
-    chance = np.where(clean, 1 - levels[:, 1], levels[:, 0])
-    assert_binomial(drawn, count, chance)
+    seen: list[torch.Tensor] = []
+
+    class Watching(torch.nn.Module):
+        def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+            seen.append(edges.clone())
+            return torch.zeros(len(attributes), 2)
+
+    task = EdgeTask(EdgeIndexClassifier(Watching().eval(), 2), tiny, np.arange(5))
+    subject, count = _subject(task, layout), 4000
+    prepared = subject.prepare(0, 1)
+    batch = prepared.draw(count, subject.stream((0, 1, 0, 0)))
+    drawn = batch[:, 0].numpy()
+    prepared.predict(batch)
+    for edges in seen[-1:]:  # what the module sees are these bits, in both directions, each graph in its own block
+        source, target = edges.numpy()
+        matrices = np.zeros((count, 5, 5), bool)
+        assert (source // 5 == target // 5).all()
+        matrices[source // 5, source % 5, target % 5] = True
+        assert (matrices == matrices.transpose(0, 2, 1)).all()
+        assert (matrices[:, *np.triu_indices(5, 1)] == drawn).all()
+    clean, levels = edge_bits(tiny), layout.level_map(1)
+    assert_binomial((drawn != clean).sum(axis=0), count, np.where(clean, levels[:, 1], levels[:, 0]))
 
 
 def test_pairs_are_near_where_their_nearer_end_is():
@@ -92,29 +112,54 @@ def test_sampled_votes_are_exact_and_no_adversary_beats_the_certificate(tiny):
         laws = [_law(sets, bits, levels) for levels in maps]
         return np.array([laws[groups[n]] @ (labels[:, n] == classes[n]) for n in range(5)])
 
-    count = 300
-    classifier = EdgeIndexClassifier(network, 2)
-    tally = sample_edges(classifier, tiny, layout, SamplingPlan(50, count, seed=2, chunk_size=250))
-    q = votes(clean, tally.candidate)
-    assert_binomial(tally.votes, count, np.clip(q, 0, 1))
-    found = RenyiVotes().certificates(SparseFlips(), layout.levels, np.minimum(q, 1 - 1e-12), groups.astype(np.int64))
-    robust = (found.eta > 0).any(axis=0)
-    prediction = np.where(robust, tally.candidate, ABSTAIN).astype(np.int64)
-    base = BaseCertificates(found.weights, found.eta, groups.astype(np.int64), prediction)
-    caps = pair_caps(clean, layout.inputs)
-    assert caps.deletions.sum() == clean.sum()
-    for additions, deletions in ((1, 0), (0, 2)):
-        threat = flip_threat(caps, additions=additions, deletions=deletions)
-        certified = certify_nodes(base, prediction, threat, Exact()).robust[0]
-        reach = ((sets & ~clean).sum(1) <= additions) & ((~sets & clean).sum(1) <= deletions)
-        worst = min(int(((votes(bits, tally.candidate) > 0.5) & robust).sum()) for bits in sets[reach])
-        assert certified <= worst
+    count, settings = 300, {"bounds": ["envelope", "exact"]}
+    plan = SamplingPlan(50, count, seed=2, chunk_size=250)
+    for kind, nodes in (
+        (Kind.ANY, np.arange(5)),
+        (Kind.ADDITIONS, np.array([0, 3, 4])),
+        (Kind.DELETIONS, np.array([1, 2, 4])),
+    ):
+        task = EdgeTask(EdgeIndexClassifier(network, 2), tiny, nodes)
+        asked = Settings(0.3, [0, 1, 2], threat=Flips(kind), **settings)
+        result = certify(task, Smoothing(layout, plan), asked, run=QUIET)
+        candidate, prediction = np.zeros(5, int), np.full(5, -1)
+        candidate[nodes], prediction[nodes] = result["candidate"].values[0], result["prediction"].values[0]
+        assert_binomial(result["votes"].values[0], count, np.clip(votes(clean, candidate)[nodes], 0, 1))
+        flipped = {Kind.ANY: sets != clean, Kind.ADDITIONS: sets & ~clean, Kind.DELETIONS: ~sets & clean}[kind]
+        certified = result["certified"].sel(target="ratio").values[0]
+        assert certified[-1, 0] > 0
+        for place, budget in enumerate((0, 1, 2)):
+            reach = ((sets != clean) == flipped).all(axis=1) & (flipped.sum(axis=1) <= budget)
+            robust = [((votes(bits, candidate) > 0.5) & (prediction >= 0)).sum() for bits in sets[reach]]
+            assert (certified[:, place] <= min(robust)).all()
 
 
 def test_layouts_of_other_graphs_are_refused(tiny):
     classifier = EdgeIndexClassifier(sharp_gcn(2, 2, 0), 2)
+    task = EdgeTask(classifier, tiny, np.arange(5))
     with pytest.raises(InvalidInputError, match="pairs"):
-        EdgeSubject(classifier, tiny, isotropic_pair_layout(4, addition=0.1, deletion=0.1), 0, node_counters())
+        _subject(task, isotropic_pair_layout(4, addition=0.1, deletion=0.1))
+    with pytest.raises(InvalidInputError, match="pairs"):
+        _subject(task, ls.GridLayout((1, 1), 0.1, 0.1))
+    good = isotropic_pair_layout(5, addition=0.1, deletion=0.1)
+    with pytest.raises(InvalidInputError, match="SparseFlips"):
+        task.assign(Smoothing(good, PLAN, Gaussian()), Settings(0.5, [0]), SamplingOptions(), None)
+
+
+def test_only_classifiers_of_any_edges_will_do(tiny):
+    class Fixed(NetworkClassifier):
+        pass
+
+    network = sharp_gcn(2, 2, 0)
+    assert isinstance(network, GraphNetwork)
+    for classifier in (NetworkClassifier(network), Fixed(network), EdgeIndexClassifier(network, 2)):
+        made = EdgeTask(classifier, tiny, np.array([True, False, True, True, True]))
+        assert made.nodes.tolist() == [0, 2, 3, 4]
+    large = graph_from_arrays(
+        np.zeros((2, 0), int), np.ones((5000, 1), int), np.zeros(5000, int), class_names=("a", "b")
+    )
+    with pytest.raises(InvalidInputError, match="at most 4096"):
+        EdgeTask(EdgeIndexClassifier(network, 2), large, np.arange(5))
 
 
 LEVELS = {"addition": (0.1, 0.3), "deletion": (0.2, 0.6)}
@@ -135,12 +180,12 @@ def test_levels_that_follow_from_the_certified_edges_are_refused(tiny):
     }
     for layout in own.values():
         with pytest.raises(InvalidInputError, match="computed from the set of edges"):
-            EdgeSubject(classifier, tiny, layout, 0, node_counters())
+            _subject(EdgeTask(classifier, tiny, np.arange(5)), layout)
     # At another graph it is as fixed as any.
-    EdgeSubject(classifier, reference, own["ranks"], 0, node_counters())
+    _subject(EdgeTask(classifier, reference, np.arange(5)), own["ranks"])
     elsewhere = affinity_ranks(reference.adjacency, spectral_clusters(reference, 2))
     for clusters, ranks in ((CLUSTERS, RANKS), (spectral_clusters(reference, 2), elsewhere), (np.array(cut), fixed)):
-        EdgeSubject(classifier, tiny, cluster_pair_layout(clusters, ranks, **LEVELS), 0, node_counters())
+        _subject(EdgeTask(classifier, tiny, np.arange(5)), cluster_pair_layout(clusters, ranks, **LEVELS))
 
 
 @pytest.mark.parametrize("ranks", [RANKS[:2, :2], RANKS + 1, RANKS - 1])
@@ -174,23 +219,20 @@ def test_the_smoothed_classifier_is_the_same_at_every_graph():
         layout = cluster_pair_layout(clusters, ranks, **levels)
         if derived is clean:
             with pytest.raises(InvalidInputError, match="edges"):
-                sample_edges(classifier, clean, layout, SamplingPlan(10, 10))
+                _subject(EdgeTask(classifier, clean, np.array([0])), layout)
             continue
-        tally = sample_edges(classifier, clean, layout, SamplingPlan(100, 5000, seed=3, chunk_size=1000))
-        q = tally.votes[:1] / tally.n - 0.03  # five standard errors
-        found = RenyiVotes().certificates(SparseFlips(), layout.levels, q, np.zeros(1, np.int64))
-        base = BaseCertificates(found.weights, found.eta, np.zeros(1, np.int64), tally.candidate[:1].astype(np.int64))
-        caps = pair_caps(edge_bits(clean), layout.inputs)
+        asked = Settings(0.001, [0, 1, 2], bounds=["exact"], threat=Flips(Kind.ADDITIONS))
+        plan = SamplingPlan(100, 5000, seed=3, chunk_size=1000)
+        result = certify(EdgeTask(classifier, clean, np.array([0])), Smoothing(layout, plan), asked, run=QUIET)
         level = drawable_probabilities(layout.level_map(0))[place]
         for additions in (0, 1, 2):
-            threat = flip_threat(caps, additions=additions, deletions=0)
-            certified = int(certify_nodes(base, np.zeros(1, int), threat, Exact()).robust[0])
+            certified = int(result["certified"].sel(target="ratio").values[0, 0, additions])
             assert certified or additions
             # Only the pair (2, 3) matters to the model, so that the exact law at every perturbed graph is its level.
             for added in combinations([(2, 3), (1, 5), (1, 3)], additions):
                 bit = edge_bits(graph(*added))[place]
                 joined = 1 - level[1] if bit else level[0]
-                kept = (joined > 0.5) == bool(tally.candidate[0])
+                kept = (joined > 0.5) == bool(result["candidate"].values[0, 0])
                 assert certified <= kept
 
 
@@ -210,20 +252,27 @@ class _Degrees(torch.nn.Module):
 
 def test_modules_that_keep_edges_are_refused(tiny):
     layout = isotropic_pair_layout(tiny.nodes, addition=0.1, deletion=0.4)
-    plan = SamplingPlan(10, 10)
-    sample_edges(EdgeIndexClassifier(_Degrees(False).eval(), 2), tiny, layout, plan)
+    _subject(EdgeTask(EdgeIndexClassifier(_Degrees(False).eval(), 2), tiny, np.arange(5)), layout)
     with pytest.raises(InvalidInputError, match="once it has seen another"):
-        sample_edges(EdgeIndexClassifier(_Degrees(True).eval(), 2), tiny, layout, plan)
+        _subject(EdgeTask(EdgeIndexClassifier(_Degrees(True).eval(), 2), tiny, np.arange(5)), layout)
 
 
-def test_chunks_of_edges_that_fail_keep_the_adjacencies_they_failed_on(tiny):
-    layout = isotropic_pair_layout(tiny.nodes, addition=0.1, deletion=0.4)
-    subject = EdgeSubject(EdgeIndexClassifier(sharp_gcn(tiny.width, 2, 0), 2), tiny, layout, 0, node_counters())
-    prepared = subject.prepare(0, 0)
-    batch = prepared.draw(3, subject.stream((0, 0, 0, 0)))
-    written = prepared.inputs(batch)
-    assert written.nbytes == 3 * prepared.bytes_per_sample
-    for matrix, pairs in zip(written, batch, strict=True):
-        assert (matrix == matrix.T).all()
-        assert matrix.sum() == 2 * pairs.shape[1]
-        assert matrix[tuple(pairs)].all()
+def test_edges_have_all_that_arrays_have(tiny, tmp_path: Path):
+    """Kept, certified again by a baseline, and shown."""
+    layout = isotropic_pair_layout(tiny.nodes, addition=0.05, deletion=0.4)
+    task = EdgeTask(NetworkClassifier(sharp_gcn(2, 2, 4)), tiny, np.array([0, 2, 4]), called="five nodes")
+    smoothing, settings = Smoothing(layout, SamplingPlan(50, 500, seed=1)), Settings(0.1, [0, 1, 2])
+    result = certify(task, smoothing, settings, run=Run(tmp_path / "run", progress=NoProgress()))
+    assert result.attrs["units"] == "edges"
+    assert result["item"].values.tolist() == ["five nodes"]
+    assert result["label"].values[0].tolist() == tiny.labels[[0, 2, 4]].tolist()
+    again = ls.recertify(tmp_path / "run")
+    assert np.array_equal(again["certified"], result["certified"])
+    exact = ls.recertify(tmp_path / "run", Settings(0.1, [0, 1, 2], method=SparseSmooth()))
+    counts = exact["certified"].sel(target="ratio", bound="naive").values[0]
+    assert (counts >= result["certified"].sel(target="ratio", bound="envelope").values[0]).all()
+    ls.report.write_report({"edges": result}, tmp_path / "page.html")
+    assert "five nodes" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    fingerprint = task.model.fingerprint()
+    assert fingerprint == EdgeTask(NetworkClassifier(sharp_gcn(2, 2, 4)), tiny, np.array([0, 2, 4])).model.fingerprint()
+    assert fingerprint != EdgeTask(NetworkClassifier(sharp_gcn(2, 2, 4)), tiny, np.array([0, 2])).model.fingerprint()

@@ -26,6 +26,7 @@ from localsmooth.tasks.arrays import Settings
 from localsmooth.tasks.graphs import (
     GCN,
     AttackLimits,
+    EdgeIndexClassifier,
     GraphSettings,
     NetworkClassifier,
     NodeTrainingOptions,
@@ -119,6 +120,28 @@ def test_exact_solving_tells_how_far_it_is(parts, monkeypatch):
     told = [line for line in Told.lines if line.startswith("graph: exact, budget")]
     assert told
     assert "certified so far, best attack leaves" in told[0]
+
+
+class _Coarse(torch.nn.Module):
+    """A linear classifier of each node's own attributes, in the precision of its weights."""
+
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(width, classes).to(torch.bfloat16)
+
+    def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        del edges
+        return self.linear(attributes.to(torch.bfloat16)).float()
+
+
+def test_the_record_says_where_and_in_which_precision_nodes_were_classified(parts):
+    _, graph, layout, nodes = parts
+    with seeded(0):
+        classifier = EdgeIndexClassifier(_Coarse(graph.width, graph.classes).eval(), graph.classes)
+    made = certify_graph(classifier, graph, layout, nodes, plan=PLAN, settings=QUICK)
+    assert (made.attrs["device"], made.attrs["precision"]) == ("cpu", "bfloat16")
+    assert "the model as evaluated in bfloat16" in made.attrs["assumptions"]
+    assert parts[0].evaluated_in == "float32"
 
 
 def test_the_table_holds_what_the_parts_compute(parts, run):

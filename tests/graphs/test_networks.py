@@ -174,6 +174,9 @@ def test_training_mode_and_wrong_widths_are_refused(tiny):
         NetworkClassifier(GCN(2, 2))
     with pytest.raises(InvalidInputError, match=r"eval\(\)"):
         EdgeIndexClassifier(GCN(2, 2), 2)
+    for kind in (NetworkClassifier, lambda network: EdgeIndexClassifier(network, 2)):
+        with pytest.raises(InvalidInputError, match=r"lie on meta.*cpu\(\)"):
+            kind(GCN(2, 2).eval().to("meta"))
     with pytest.raises(InvalidInputError, match="attributes"):
         NetworkClassifier(GCN(3, 2).eval()).prepare(tiny, np.array([0]))
 

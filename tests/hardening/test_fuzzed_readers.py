@@ -27,7 +27,7 @@ from localsmooth.config import load_configuration, parse_configuration
 from localsmooth.errors import LocalsmoothError
 from localsmooth.pipeline import recertify
 from localsmooth.results import load
-from localsmooth.runs import Chunk, ChunkRecord, DirectoryStore, RunConfiguration, survey
+from localsmooth.runs import Chunk, ChunkRecord, DirectoryStore, RunIdentity, survey
 from localsmooth.runs.record import decode_chunk, encode_chunk
 from localsmooth.tasks import record as run_record
 from localsmooth.tasks.graphs.npz import load_npz
@@ -253,13 +253,13 @@ def test_sealed_manifests(rounds: int, seconds: float, first_seed: int, finished
     shutil.copytree(finished, folder)
     path = folder / "manifest.json"
     content = json.loads(path.read_bytes())
-    assert RunConfiguration(content["configuration"]).sha256 == content["sha256"]
+    assert RunIdentity(content["configuration"]).sha256 == content["sha256"]
 
     def attempt(generator: random.Random) -> None:
         damaged = damage_values(content, generator)
         try:
             if isinstance(damaged.get("configuration"), dict):
-                damaged["sha256"] = RunConfiguration(damaged["configuration"]).sha256
+                damaged["sha256"] = RunIdentity(damaged["configuration"]).sha256
             path.write_text(json.dumps(damaged))
         except (ValueError, TypeError):
             return

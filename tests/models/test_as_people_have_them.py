@@ -18,7 +18,7 @@ from torch import nn
 
 import localsmooth as ls
 from localsmooth.config.checkpoint import load_weights
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.models import check_model
 from localsmooth.models.comparison import compare
 from localsmooth.tasks.arrays.inputs import require_model

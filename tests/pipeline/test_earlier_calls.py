@@ -55,7 +55,10 @@ def test_names_that_have_moved_are_found() -> None:
         assert ls.sampling.SamplingPlan is SamplingPlan  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.warns(DeprecationWarning, match=r"localsmooth\.execution"):
         assert ls.sampling.NoProgress is NoProgress  # pyright: ignore[reportAttributeAccessIssue]
-    for room in (ls, ls.sampling):
+    for room in (ls.runs, ls.sampling):
+        with pytest.warns(DeprecationWarning, match=r"localsmooth\.runs\.RunIdentity"):
+            assert room.RunConfiguration is ls.runs.RunIdentity  # pyright: ignore[reportAttributeAccessIssue]
+    for room in (ls, ls.sampling, ls.runs):
         with pytest.raises(AttributeError, match="NoSuchName"):
             _ = room.NoSuchName
     assert importlib.import_module("localsmooth.graphs").GraphTask is ls.tasks.graphs.GraphTask

@@ -17,7 +17,7 @@ from localsmooth.runs import (
     ChunkRecord,
     DirectoryStore,
     MemoryStore,
-    RunConfiguration,
+    RunIdentity,
     SamplingPlan,
     Stage,
     StoreError,
@@ -27,7 +27,7 @@ from localsmooth.runs.record import decode_array, decode_chunk, encode_chunk
 from tests.runs.test_record import as_an_earlier_version, record
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
 
-CONFIGURATION = RunConfiguration({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
+CONFIGURATION = RunIdentity({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
 
 
 def test_at_an_address_another_process_may_be_about_to_draw(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_at_an_address_another_process_may_be_about_to_draw(tmp_path: Path) -> N
     store.begin(CONFIGURATION)
     store.put_array("trial-predictions", np.zeros(3))
     with pytest.raises(StoreError, match="another configuration"):
-        open_store(f"file://{tmp_path}/run").begin(RunConfiguration({"plan": {"seed": 2}}))
+        open_store(f"file://{tmp_path}/run").begin(RunIdentity({"plan": {"seed": 2}}))
     assert store.array_names() == ["trial-predictions"]
     store.commit(record())
     assert open_store(f"file://{tmp_path}/run").finished()
@@ -46,7 +46,7 @@ def test_a_place_where_nothing_was_drawn_takes_another_run(tmp_path: Path, drawn
     store = DirectoryStore(tmp_path / "run")
     store.begin(CONFIGURATION)
     store.put_array("trial-predictions", np.zeros(3))
-    other = RunConfiguration({"plan": {"seed": 2}})
+    other = RunIdentity({"plan": {"seed": 2}})
     store.begin(other)
     assert not store.array_names()
     store.put_array(drawn, np.zeros(3))

@@ -15,7 +15,7 @@ from localsmooth.runs import (
     DirectoryStore,
     MemoryStore,
     MergedCounts,
-    RunConfiguration,
+    RunIdentity,
     Stage,
     Store,
     open_store,
@@ -76,7 +76,7 @@ class Wrong(MemoryStore):
 
     how = ""
 
-    def begin(self, configuration: RunConfiguration) -> None:
+    def begin(self, configuration: RunIdentity) -> None:
         if self.how == "mixes runs":
             self._configuration = configuration
         super().begin(configuration)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,26 +17,22 @@ from tests.flat import certify_graph, recertify
 from truthful import Exactly, ExactScores
 
 from localsmooth.baselines import SparseSmooth
-from localsmooth.certificates import ABSTAIN, VoteCertificate, certified_radius
-from localsmooth.collective import AtMostGroups, Threat
+from localsmooth.certificates import ABSTAIN, VoteCertificate
 from localsmooth.execution import NoProgress
 from localsmooth.noise import SparseFlips
+from localsmooth.pipeline import Run, certify
 from localsmooth.results import ACCURACY, RATIO
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.graphs import (
-    AttackLimits,
-    GraphSettings,
-    budget_grid,
-    certify_nodes,
-    flip_threat,
-    node_certificates,
-    pair_caps,
-    sample_edges,
-)
+from localsmooth.tasks import Smoothing
+from localsmooth.tasks.arrays import Flips, Kind, Settings
+from localsmooth.tasks.graphs import AttackLimits, EdgeTask, GraphSettings
+from localsmooth.tasks.graphs.counters import SCORE_BINS
+from localsmooth.tasks.scores import ScoreCounting
 
 PLAN = SamplingPlan(30, 60, seed=1)
 OPTIONS = SamplingOptions(batch_size=64)
+EDGES = (0.0, 1.0, 2.0, 3.0, 6.0)
 ADDITIONS, DELETIONS = (0, 1, 2, 6), (0, 1, 2, 3, 7)
 LIMITS = [
     AttackLimits(),
@@ -179,60 +176,67 @@ def test_nothing_false_is_certified_of_attributes(seeds: range, tries: int | Non
         assert every | {"sparse-smooth"} | {f"local {called}" for called in every} <= ledger.promised.keys()
 
 
-def attack_edges(seed: int, ledger: Ledger) -> None:
-    """Attack certificates of nodes against edges, with and without a limit on the groups of pairs."""
+def attack_edges(seed: int, ledger: Ledger, folder: Path) -> None:
+    """Attack certificates of some nodes against additions, deletions or both of edges."""
     world = edge_world(seed, isotropic=seed % 3 == 0)
     rng, truth = np.random.default_rng(seed), world.law()
-    tally = sample_edges(world.classifier, world.graph, world.layout, PLAN, options=OPTIONS, progress=NoProgress())
-    nodes = np.arange(4)
-    q, mean, square = world.moments(nodes, tally.candidate)
-    added, deleted = world.flips()
-    groups = np.eye(world.layout.inputs.count, dtype=int)[world.layout.inputs.labels]
-    attacked = ((added + deleted) @ groups > 0).sum(axis=1)
-    added, deleted = added.sum(axis=1), deleted.sum(axis=1)
-    ones, less = budget_grid(ADDITIONS, DELETIONS)
+    nodes = np.sort(rng.permutation(4)[: rng.integers(2, 5)])
+    counting = ScoreCounting("moments", SCORE_BINS)
+    first = certify(
+        EdgeTask(world.classifier, world.graph, nodes),
+        Smoothing(world.layout, PLAN),
+        Settings(0.9, [1], bounds=quick({"envelope": BOUNDS["envelope"]})),
+        run=Run(folder, progress=NoProgress(), options=OPTIONS, scores=counting),
+    )
+    candidate = np.zeros(4, np.int64)
+    candidate[nodes] = first["candidate"].values[0]
+    q, mean, square = world.moments(nodes, candidate)
+    added, deleted = (flips.sum(axis=1) for flips in world.flips())
+    allowed = {Kind.ANY: added * 0 == 0, Kind.ADDITIONS: deleted == 0, Kind.DELETIONS: added == 0}
     for called, chosen in combinations(SparseFlips(), world.layout.levels):
-        base = node_certificates(
-            tally,
-            world.layout,
-            nodes,
-            alpha=0.01,
-            certificates=chosen,
-            simultaneous=Exactly(q),
-            score_bound=ExactScores(mean, square, REFERENCES[rng.integers(4)]),
+        kind = list(Kind)[rng.integers(3)]
+        votes_alone = all(isinstance(one, VoteCertificate) for one in chosen)
+        method = SparseSmooth() if seed % 3 == 0 and votes_alone and rng.random() < 0.4 else None
+        result = recertify(
+            folder,
+            Settings(
+                0.01,
+                EDGES,
+                certificates=chosen,
+                bounds=quick(BOUNDS),
+                simultaneous=Exactly(q),
+                score_bound=ExactScores(mean, square, REFERENCES[rng.integers(4)]),
+                threat=Flips(kind),
+                method=method,
+            ),
         )
-        assert base.relies_on is not None
-        kept = truth.kept(base.prediction, base.relies_on == 1)
-        threat: Threat = flip_threat(
-            pair_caps(world.bits.astype(bool), world.layout.inputs), additions=ones, deletions=less
-        )
-        inside = np.ones(len(added), bool)
-        if rng.random() < 0.3:
-            threat = threat & AtMostGroups(1, np.tile(np.arange(world.layout.inputs.count), 2))
-            inside = attacked <= 1
-        robust = base.prediction != ABSTAIN
-        correct = robust & (base.prediction == world.graph.labels)
-        for name, bound in quick(BOUNDS).items():
-            curve = certify_nodes(base, world.graph.labels, threat, bound)
-            for place in range(len(ones)):
-                points = inside & (added <= ones[place]) & (deleted <= less[place])
-                for claimed, mask in ((curve.robust, robust), (curve.correct, correct)):
-                    true = int((kept & mask)[points].sum(axis=1).min())
-                    what = f"edges {seed} {called} {name} at {ones[place]}, {less[place]}"
-                    ledger.claim(what, int(claimed[place]), true, points.sum(), *((called, name) if place else ()))
-        radius = certified_radius(base.weights, base.eta, base.group, 0)
-        for n in np.flatnonzero(robust).tolist():
-            points = (truth.size < radius[n]) | (truth.size == 0)
-            ledger.claim(f"edges {seed} {called} radius of {n}", 1, int(kept[points, n].min()), points.sum())
+        prediction, scored = np.full(4, ABSTAIN), np.zeros(4, bool)
+        prediction[nodes] = result["prediction"].values[0]
+        scored[nodes] = result["relies_on"].values[0] == 1
+        kept, robust = truth.kept(prediction, scored), prediction != ABSTAIN
+        masks = {RATIO: robust, ACCURACY: robust & (prediction == world.graph.labels)}
+        name = called if method is None else method.name
+        for (target, mask), bound in product(masks.items(), result["bound"].values.tolist()):
+            for claimed, budget in zip(
+                result["certified"].sel(target=target, bound=bound).values[0], EDGES, strict=True
+            ):
+                points = allowed[kind] & (truth.size <= budget)
+                true = int((kept & mask)[points].sum(axis=1).min())
+                what = f"edges {seed} {name} {bound} {kind} {target} at {budget}"
+                ledger.claim(what, int(claimed), true, points.sum(), *((name, bound) if budget else ()))
+        for n, radius in zip(nodes.tolist(), result["radius"].values[0].tolist(), strict=True):
+            points = allowed[kind] & ((truth.size < radius) | (truth.size == 0))
+            if robust[n]:
+                ledger.claim(f"edges {seed} {name} radius of {n}", 1, int(kept[points, n].min()), points.sum())
 
 
 @pytest.mark.parametrize(
     "seeds", [range(1), pytest.param(range(100, 106), marks=pytest.mark.long)], ids=["few", "many"]
 )
-def test_nothing_false_is_certified_of_edges(seeds: range) -> None:
+def test_nothing_false_is_certified_of_edges(seeds: range, tmp_path: Path) -> None:
     ledger = Ledger()
     for seed in seeds:
-        attack_edges(seed, ledger)
+        attack_edges(seed, ledger, tmp_path / str(seed))
     ledger.settle()
     assert ledger.claims > 500
     if len(seeds) > 1:

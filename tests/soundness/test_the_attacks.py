@@ -19,14 +19,16 @@ from worlds import WORLDS
 
 from localsmooth import collective
 from localsmooth.collective import Bound, Envelope, Threat, as_bound
-from localsmooth.execution import NoProgress
+from localsmooth.execution import NoProgress, sample_subject
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import arrays
-from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall
-from localsmooth.tasks.graphs import sample_edges, sample_nodes
+from localsmooth.tasks import Smoothing, arrays
+from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall, Settings
+from localsmooth.tasks.graphs import EdgeTask, sample_nodes
+from localsmooth.tasks.graphs.counters import SCORE_BINS
+from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.testing.chance import assert_binomial
 
 SEEDS = range(3)
@@ -60,8 +62,14 @@ def test_the_truth_about_graphs_is_what_is_sampled() -> None:
     plan, options = SamplingPlan(20, 1200, seed=2), SamplingOptions(batch_size=64)
     for seed in SEEDS:
         for world in (attribute_world(seed, seed % 3 == 0, seed % 4 < 2), edge_world(seed, seed % 3 == 0)):
-            sample = sample_edges if world.edges else sample_nodes
-            tally = sample(world.classifier, world.graph, world.layout, plan, options=options, progress=NoProgress())
+            if world.edges:
+                task = EdgeTask(world.classifier, world.graph, np.arange(world.graph.nodes))
+                counting = ScoreCounting("histogram", SCORE_BINS)
+                made = task.assign(Smoothing(world.layout, plan), Settings(0.1, [1]), options, counting)
+                tally = sample_subject(made.subject, plan, options=options, progress=NoProgress())[0]
+            else:
+                parts = world.classifier, world.graph, world.layout
+                tally = sample_nodes(*parts, plan, options=options, progress=NoProgress())
             q, mean, _ = world.moments(np.arange(world.graph.nodes), tally.candidate)
             assert_binomial(tally.votes, 1200, q)
             bins = tally.further["scores.bins"]

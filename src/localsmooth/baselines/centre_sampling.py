@@ -15,7 +15,7 @@ from localsmooth.baselines.label_maps import LabelMaps
 from localsmooth.certificates import OutputVotes
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
-from localsmooth.runs import Chunk, ChunkRecord, RunConfiguration, SamplingPlan, Stage, Store, chosen_digest
+from localsmooth.runs import Chunk, ChunkRecord, RunIdentity, SamplingPlan, Stage, Store, chosen_digest
 from localsmooth.sampling import BatchSize, SamplingOptions, Subject, compare_predictions, require_choice
 from localsmooth.tasks.arrays import Drawn
 
@@ -90,7 +90,7 @@ def draw_label_maps(
         raise InvalidInputError("stop", "centre smoothing needs a fixed number of samples", "Leave stop out")
     items = range(len(subject.layouts))
     described = subject.describe(plan)
-    store.begin(RunConfiguration({**described.content, "centre_smoothing": {"candidates": centre.candidates}}))
+    store.begin(RunIdentity({**described.content, "centre_smoothing": {"candidates": centre.candidates}}))
     with progress as told:
         if options.check_model:
             subject.try_out()

@@ -1,7 +1,8 @@
 """Base certificates: what each prediction tolerates on its own, as a linear inequality in the adversary's budget."""
 
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
-from localsmooth.certificates.best_of import best_of
+from localsmooth.certificates.basis import one_basis
+from localsmooth.certificates.best import best_of
 from localsmooth.certificates.capping import cap_weights
 from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate, require_applicable
@@ -14,7 +15,6 @@ from localsmooth.certificates.likelihood_ratio import (
     product_law,
     smallest_robust_probability,
 )
-from localsmooth.certificates.one_basis import one_basis
 from localsmooth.certificates.radius import certified_radius
 from localsmooth.certificates.renyi_votes import RenyiVotes
 from localsmooth.certificates.uniform_votes import UniformVotes

@@ -23,9 +23,9 @@ from localsmooth.bounds import (
     sequential_lower_bounds,
 )
 from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
-from localsmooth.certificates.best_of import best_of
+from localsmooth.certificates.basis import OneBasis, one_basis
+from localsmooth.certificates.best import best_of
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate
-from localsmooth.certificates.one_basis import OneBasis, one_basis
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
 

@@ -3,7 +3,7 @@
 from localsmooth.config.baselines import CentreSmoothingSection
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import DATA_SECTIONS, ArraysSection, DataSection, ImageFilesSection, ItemsSection
-from localsmooth.config.explain import ConfigurationError, explain
+from localsmooth.config.faults import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.layouts import (
     INTERPOLATIONS,

@@ -18,7 +18,7 @@ from localsmooth.certificates import (
 from localsmooth.collective import BOUNDS, Bound, Exact
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.rules import AnyRule, BonferroniSection
 from localsmooth.config.section import Named, Section
 from localsmooth.config.threats import AnyThreat

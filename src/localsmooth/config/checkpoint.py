@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 
 __all__ = ["load_weights"]
 

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as serialised
 
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.graph_data import GraphData
 from localsmooth.config.modules import build_module
 from localsmooth.config.section import ExistingPath, Section

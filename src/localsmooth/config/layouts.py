@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from localsmooth.config.data import DataSection
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.noises import NoiseSection
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
 from localsmooth.datasets import ItemSet

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.explain import ConfigurationError, explain
+from localsmooth.config.faults import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.plugins import import_plugins
 from localsmooth.config.schema import Configuration

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, field_validator
 
 from localsmooth.config.checkpoint import load_weights
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from localsmooth.config.checkpoint import load_weights
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.models import evaluated
 from localsmooth.seeds import torch_seeded
 

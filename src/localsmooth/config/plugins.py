@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pydantic import Field
 
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.section import Section
 
 __all__ = ["PluginsSection", "import_plugins"]

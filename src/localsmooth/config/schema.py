@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import AnyData, AnyItems, DataSection, ItemsSection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.explain import ConfigurationError
+from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.layouts import AnyLayout
 from localsmooth.config.models import AnyModel
 from localsmooth.config.noises import AnyNoise

@@ -1,5 +1,6 @@
 """Where and when chunks are drawn: schedules, threads, processes, clusters, retries and progress."""
 
+from localsmooth.execution.driver import require_stopping, sample, sample_subject
 from localsmooth.execution.executor import Executor, FailedChunkError, SerialExecutor, Session
 from localsmooth.execution.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.execution.json_progress import JsonProgress
@@ -16,7 +17,6 @@ from localsmooth.execution.progress import (
     tell_certifying,
 )
 from localsmooth.execution.ray_cluster import RayExecutor
-from localsmooth.execution.sample import require_stopping, sample, sample_subject
 from localsmooth.execution.threads import ThreadExecutor, default_executor
 from localsmooth.execution.usage import SamplingSummary
 

@@ -3,7 +3,7 @@
 from localsmooth.layout import item_digest
 from localsmooth.locality.levels_file import LevelsFile, read_levels, require_unseen, write_levels
 from localsmooth.locality.measure import Measurement, measure_joint, measure_locality
-from localsmooth.locality.propose import Proposal, largest_levels, propose
+from localsmooth.locality.proposal import Proposal, largest_levels, propose
 
 __all__ = [
     "LevelsFile",

@@ -10,7 +10,7 @@ from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.replica import has_hooks, replica_of
 from localsmooth.models.segmentation import segmentation_network
-from localsmooth.models.torch_model import TorchModel
+from localsmooth.models.torch_model import TorchModel, working_precision
 
 __all__ = [
     "Adapter",
@@ -34,4 +34,5 @@ __all__ = [
     "replica_of",
     "segmentation_network",
     "tensor_digest",
+    "working_precision",
 ]

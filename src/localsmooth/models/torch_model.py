@@ -24,7 +24,7 @@ from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Moments, Number, Preprocessing
 from localsmooth.models.replica import has_hooks, replica_of
 
-__all__ = ["TorchModel"]
+__all__ = ["TorchModel", "working_precision"]
 
 
 class TorchModel(Adapter):
@@ -190,9 +190,7 @@ class TorchModel(Adapter):
         """Floating-point type of the arithmetic: that of autocast, else the coarsest among the module's weights."""
         if self.precision is not None:
             return str(self.precision).removeprefix("torch.")
-        values = [*self.module.parameters(), *self.module.buffers()]
-        types = {value.dtype for value in values if value.is_floating_point()}
-        return str(max(types, key=lambda t: torch.finfo(t).eps, default=torch.float32)).removeprefix("torch.")
+        return working_precision(self.module)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled code behind, which cannot travel to another process."""
@@ -225,6 +223,12 @@ class TorchModel(Adapter):
             content = tensor_digest(value) if isinstance(value, torch.Tensor) else describe(value)
             state.update(f"{name} {content}".encode())
         return state.hexdigest()
+
+
+def working_precision(module: nn.Module) -> str:
+    """Coarsest floating-point type among a module's weights, such as "float32", which is also that of none."""
+    types = {value.dtype for value in (*module.parameters(), *module.buffers()) if value.is_floating_point()}
+    return str(max(types, key=lambda t: torch.finfo(t).eps, default=torch.float32)).removeprefix("torch.")
 
 
 def _device(device: torch.device | str) -> torch.device:

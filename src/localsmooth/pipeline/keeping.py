@@ -21,7 +21,7 @@ from localsmooth.runs import (
     FileStore,
     MemoryStore,
     OtherRunError,
-    RunConfiguration,
+    RunIdentity,
     Store,
     StoreError,
     is_address,
@@ -222,7 +222,7 @@ def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if not kept:
         return []
     there, here = (
-        RunConfiguration({key: value for key, value in content.items() if key not in _AFTERWARDS})
+        RunIdentity({key: value for key, value in content.items() if key not in _AFTERWARDS})
         for content in (kept, wanted)
     )
     before, now = there.leaves(), here.leaves()

@@ -1,15 +1,16 @@
 """What is on disk: plans, chunks, stores, and how runs are joined and surveyed."""
 
+from localsmooth.moved import finder
 from localsmooth.runs.address import is_address
-from localsmooth.runs.configuration import RunConfiguration, chosen_digest, digest
 from localsmooth.runs.directory import DirectoryStore, open_store
 from localsmooth.runs.file_store import FileStore
+from localsmooth.runs.identity import RunIdentity, chosen_digest, digest
 from localsmooth.runs.joining import PREDICTIONS, Joined, join, require_like_predictions
+from localsmooth.runs.overview import OUTPUT_GROUPS, Survey, find_runs, poisoned_name, survey
 from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
 from localsmooth.runs.record import ChunkRecord, CorruptRecordError
 from localsmooth.runs.stopping import StoppingRule
 from localsmooth.runs.store import ChunkKey, MemoryStore, MergedCounts, OtherRunError, Store, StoreError
-from localsmooth.runs.survey import OUTPUT_GROUPS, Survey, find_runs, poisoned_name, survey
 
 __all__ = [
     "OUTPUT_GROUPS",
@@ -24,7 +25,7 @@ __all__ = [
     "MemoryStore",
     "MergedCounts",
     "OtherRunError",
-    "RunConfiguration",
+    "RunIdentity",
     "SamplingPlan",
     "Stage",
     "StoppingRule",
@@ -41,3 +42,5 @@ __all__ = [
     "require_like_predictions",
     "survey",
 ]
+
+__getattr__ = finder(__name__, [__name__])

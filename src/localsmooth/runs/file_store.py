@@ -9,8 +9,8 @@ from typing import cast
 
 import numpy as np
 
-from localsmooth.runs.configuration import RunConfiguration
 from localsmooth.runs.files import Files
+from localsmooth.runs.identity import RunIdentity
 from localsmooth.runs.plan import Stage
 from localsmooth.runs.record import (
     ChunkRecord,
@@ -75,7 +75,7 @@ class FileStore(Store):
         self.close()
 
     @property
-    def configuration(self) -> RunConfiguration | None:
+    def configuration(self) -> RunIdentity | None:
         """The configuration that the place belongs to, None before the first run."""
         return self._configuration
 
@@ -85,7 +85,7 @@ class FileStore(Store):
         drawn = any(name.startswith(_OF_ITEMS) for name in self.array_names())
         return not drawn and not self.files.names("chunks")
 
-    def begin(self, configuration: RunConfiguration) -> None:
+    def begin(self, configuration: RunIdentity) -> None:
         """Start a run in an empty place or in a directory where none has drawn anything, or go on with one."""
         kept = self._configuration
         if kept is not None and kept.sha256 != configuration.sha256 and self.files.claimed and self.untouched:
@@ -215,7 +215,7 @@ class FileStore(Store):
             raise StoreError(f"{self.files.place} has no configuration yet: begin a run before keeping anything")
         return self._configuration.sha256
 
-    def _read_manifest(self) -> RunConfiguration | None:
+    def _read_manifest(self) -> RunIdentity | None:
         size, where = self.files.size(_MANIFEST), self.files.where(_MANIFEST)
         if size is None:
             return None
@@ -230,7 +230,7 @@ class FileStore(Store):
             raise broken
         if manifest.get("format") != _FORMAT or manifest.get("version") not in _READABLE:
             raise StoreError(f"{where} was written by another version of this program; use that one to read it")
-        configuration = RunConfiguration(cast("dict[str, object]", manifest["configuration"]))
+        configuration = RunIdentity(cast("dict[str, object]", manifest["configuration"]))
         try:
             if configuration.sha256 != manifest.get("sha256"):
                 raise broken

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from localsmooth.errors import InvalidInputError, LocalsmoothError
-from localsmooth.runs.configuration import RunConfiguration
+from localsmooth.runs.identity import RunIdentity
 from localsmooth.runs.plan import Stage
 from localsmooth.runs.record import ChunkRecord
 
@@ -112,11 +112,11 @@ class Store(ABC):
 
     @property
     @abstractmethod
-    def configuration(self) -> RunConfiguration | None:
+    def configuration(self) -> RunIdentity | None:
         """The configuration of the run that is kept, None before the first one."""
 
     @abstractmethod
-    def begin(self, configuration: RunConfiguration) -> None:
+    def begin(self, configuration: RunIdentity) -> None:
         """Start a run, or go on with one.
 
         Raises
@@ -173,17 +173,17 @@ class MemoryStore(Store):
     """Keeps merged counts only, so that memory does not depend on the number of samples; lost with the process."""
 
     def __init__(self) -> None:
-        self._configuration: RunConfiguration | None = None
+        self._configuration: RunIdentity | None = None
         self._finished: dict[ChunkKey, FinishedChunk] = {}
         self._merged: dict[tuple[int, int, int], MergedCounts] = {}
         self._arrays: dict[str, np.ndarray] = {}
 
     @property
-    def configuration(self) -> RunConfiguration | None:
+    def configuration(self) -> RunIdentity | None:
         """The configuration of the run, None before it begins."""
         return self._configuration
 
-    def begin(self, configuration: RunConfiguration) -> None:
+    def begin(self, configuration: RunIdentity) -> None:
         """Start a run, or go on with one."""
         if self._configuration is None:
             self._configuration = configuration
@@ -232,7 +232,7 @@ class MemoryStore(Store):
         return sorted(self._arrays)
 
 
-def require_same(kept: RunConfiguration, wanted: RunConfiguration, place: str) -> None:
+def require_same(kept: RunIdentity, wanted: RunIdentity, place: str) -> None:
     """Refuse to mix runs with different configurations.
 
     Raises

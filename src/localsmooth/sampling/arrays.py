@@ -16,7 +16,7 @@ from localsmooth.layout import Layout, item_digest
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_batch, check_item, check_model
 from localsmooth.noise import Noise, PreparedNoise, Randomness
-from localsmooth.runs import RunConfiguration, SamplingPlan, Store, digest
+from localsmooth.runs import RunIdentity, SamplingPlan, Store, digest
 from localsmooth.sampling.calibration import Calibration, calibrate, keep_calibration, recall_calibration
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions
@@ -85,7 +85,7 @@ class ArraySubject(Subject):
         """Return the stream of the seed and a key, where the model runs."""
         return Randomness(self.seed, key, self.device)
 
-    def describe(self, plan: SamplingPlan) -> RunConfiguration:
+    def describe(self, plan: SamplingPlan) -> RunIdentity:
         """Describe a run by all that affects its tallies."""
         return describe_run(self.model, self.items, self.layouts, self.noise, plan, self.counters)
 
@@ -318,7 +318,7 @@ def describe_run(
     noise: Noise,
     plan: SamplingPlan,
     counters: Counters,
-) -> RunConfiguration:
+) -> RunIdentity:
     """Describe a run by all that affects its tallies: not by batch size, device, workers or memory format.
 
     Parameters
@@ -328,7 +328,7 @@ def describe_run(
     items
         The items in the precision of the run.
     """
-    return RunConfiguration(
+    return RunIdentity(
         {
             "plan": dict(plan.configuration()),
             "noise": dict(noise.configuration()),

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Integer
 
 from localsmooth.layout import Layout
-from localsmooth.runs import RunConfiguration, SamplingPlan, Store
+from localsmooth.runs import RunIdentity, SamplingPlan, Store
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.predictions import Predictions
@@ -135,7 +135,7 @@ class Subject(ABC):
         """Return the random stream of the run's seed and a key, such as that of a chunk."""
 
     @abstractmethod
-    def describe(self, plan: SamplingPlan) -> RunConfiguration:
+    def describe(self, plan: SamplingPlan) -> RunIdentity:
         """Describe a run by all that affects its tallies: not by batch size, device, workers or memory format."""
 
     def replica(self) -> Subject:

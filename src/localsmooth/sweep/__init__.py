@@ -1,7 +1,7 @@
 """Many configurations at once: run what is missing, then compare methods over all their settings."""
 
 from localsmooth.sweep.execute import Here, Job, Processes, Runner, SweepExecutor, missing_jobs, run_sweep
-from localsmooth.sweep.expand import Sweep, expand, load_sweep
+from localsmooth.sweep.expansion import Sweep, expand, load_sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, operating_point, read_outcomes
 from localsmooth.sweep.point import AnyConfiguration, SweepPoint
 from localsmooth.sweep.report import sweep_page, write_sweep_report

@@ -22,7 +22,7 @@ from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import end_now
 from localsmooth.results import save
-from localsmooth.sweep.expand import Sweep
+from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.outcome import SweepFolder
 from localsmooth.sweep.point import AnyConfiguration, SweepPoint
 

@@ -18,7 +18,7 @@ from localsmooth.metrics import (
     mean_iou,
 )
 from localsmooth.results import NO_LABEL, RunInfo, kind_curve, load, run_info
-from localsmooth.sweep.expand import Sweep
+from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.point import SweepPoint
 
 __all__ = ["Outcome", "SweepFolder", "operating_point", "read_outcomes"]

@@ -12,7 +12,7 @@ from localsmooth.config import GraphConfiguration
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.metrics import OperatingPoint
 from localsmooth.report import Sides, SweepPage, render_sweep, save_figure
-from localsmooth.sweep.expand import Sweep
+from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, read_outcomes
 from localsmooth.sweep.point import SweepPoint
 from localsmooth.sweep.section import ComparisonSection

@@ -11,7 +11,7 @@ import xarray as xr
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
-from localsmooth.runs import RunConfiguration, SamplingPlan, Store
+from localsmooth.runs import RunIdentity, SamplingPlan, Store
 from localsmooth.sampling import ItemTally, SamplingOptions, Subject
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.scores import ScoreCounting
@@ -161,7 +161,7 @@ class Task(ABC, Generic[Sampled, Asked]):
         sampled: Sampled,
         settings: Asked,
         record: RunRecord,
-        configuration: RunConfiguration | None = None,
+        configuration: RunIdentity | None = None,
         progress: SamplingProgress | None = None,
     ) -> xr.Dataset:
         """Certify, and build the labelled result.

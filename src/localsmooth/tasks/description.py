@@ -15,7 +15,7 @@ import numpy as np
 from localsmooth.certificates import OutputVotes, ScoreCertificate
 from localsmooth.layout import Layout
 from localsmooth.results import Saving, SmoothedClassifier
-from localsmooth.runs import RunConfiguration
+from localsmooth.runs import RunIdentity
 from localsmooth.tasks.record import ONE_BASIS, RunRecord, RunRecordError, load_record
 from localsmooth.tasks.stopping import Aims
 
@@ -26,7 +26,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def describe_smoothing(
-    configuration: RunConfiguration | None, layouts: Sequence[Layout], sampled: str
+    configuration: RunIdentity | None, layouts: Sequence[Layout], sampled: str
 ) -> SmoothedClassifier | None:
     """Describe the smoothed classifier that tallies were drawn of.
 
@@ -136,4 +136,6 @@ def common_assumptions(
             f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many {outputs} are subtracted from "
             "every certified count."
         )
+    if record.precision != "float32":
+        sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
     return sentences

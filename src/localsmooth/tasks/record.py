@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NotRequired, TypedDict, Unpack, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -23,6 +23,7 @@ __all__ = [
     "FINISHED",
     "ONE_BASIS",
     "Facts",
+    "Proven",
     "RunRecord",
     "RunRecordError",
     "load_record",
@@ -46,6 +47,21 @@ _LARGEST_FILE = 1 << 26
 
 class RunRecordError(LocalsmoothError):
     """A run directory does not hold a finished run that can be read."""
+
+
+class Proven(TypedDict):
+    """What a result says of its proof, each as in `RunInfo`; the run itself does not know it."""
+
+    budgets: dict[str, tuple[float, ...]]
+    norm: str
+    alpha: float
+    bound_names: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    threat: str
+    proven: bool
+    saving: NotRequired[Saving | None]
+    promise: NotRequired[str]
+    smoothing: NotRequired[SmoothedClassifier | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +127,7 @@ class Facts:
 class RunRecord(Facts):
     """What is kept of a finished run to certify it again without model and data, as plain JSON values.
 
-    `run_info` adds what was proven from it, which makes the `RunInfo` of a result.
+    With what was proven from it, it makes the `RunInfo` of a result.
 
     Parameters
     ----------
@@ -146,46 +162,13 @@ class RunRecord(Facts):
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     version: int = _VERSION
 
-    def run_info(
-        self,
-        *,
-        budgets: dict[str, tuple[float, ...]],
-        norm: str,
-        alpha: float,
-        bound_names: tuple[str, ...],
-        assumptions: tuple[str, ...],
-        threat: str,
-        proven: bool,
-        saving: Saving | None = None,
-        promise: str = "",
-        smoothing: SmoothedClassifier | None = None,
-    ) -> RunInfo:
-        """What a result says of this run, with what was proven from it; see `RunInfo`."""
-        return RunInfo(
-            budgets=budgets,
-            norm=norm,
-            units=self.units,
-            alpha=alpha,
-            n_candidate=self.n_candidate,
-            n_bound=self.n_bound,
-            class_names=tuple(self.class_names),
-            bound_names=bound_names,
-            method=self.method,
-            configuration=self.configuration,
-            seconds=self.seconds,
-            batch_size=self.batch_size,
-            device=self.device,
-            precision=self.precision,
-            versions=self.versions,
-            input_bounds=self.input_bounds,
-            assumptions=assumptions,
-            threat=threat,
-            proven=proven,
-            saving=saving,
-            promise=promise,
-            smoothing=smoothing,
-            task=self.task,
-        )
+    def run_info(self, **proven: Unpack[Proven]) -> RunInfo:
+        """What a result says of this run: the facts that both know, and what was proven from them."""
+        known: dict[str, Any] = {
+            one.name: getattr(self, one.name) for one in fields(RunInfo) if hasattr(self, one.name)
+        }
+        known |= {"class_names": tuple(self.class_names)} | proven
+        return RunInfo(**known)
 
 
 def save_record(record: RunRecord, folder: Path) -> None:

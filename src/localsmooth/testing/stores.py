@@ -10,14 +10,14 @@ import torch
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import sample
 from localsmooth.noise import Gaussian
-from localsmooth.runs import Chunk, ChunkRecord, RunConfiguration, SamplingPlan, Stage, Store, StoreError
+from localsmooth.runs import Chunk, ChunkRecord, RunIdentity, SamplingPlan, Stage, Store, StoreError
 from localsmooth.sampling import ItemTally, SamplingOptions
 from localsmooth.testing.exact import ExactModel, make_item, make_layout
 from localsmooth.testing.refusals import refused
 
 __all__ = ["StoreContract"]
 
-_CONFIGURATION = RunConfiguration({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
+_CONFIGURATION = RunIdentity({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
 _PLAN = SamplingPlan(n_candidate=10, n_bound=45, seed=3, chunk_size=20)
 _BAD_NAMES = ("", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", ".hidden", "é", "a" * 101, "a b")
 
@@ -176,9 +176,9 @@ class StoreContract:
     def test_another_configuration_is_refused(self) -> None:
         """Tallies of different distributions must not be mixed; the difference is named."""
         store = self._begun()
-        store.begin(RunConfiguration(json.loads(_CONFIGURATION.text)))
+        store.begin(RunIdentity(json.loads(_CONFIGURATION.text)))
         store.commit(_record())
-        other = RunConfiguration({"plan": {"seed": 2}, "items": [{"content": "a"}]})
+        other = RunIdentity({"plan": {"seed": 2}, "items": [{"content": "a"}]})
         for seen in self._both(store):
             with refused("another configuration", field="plan.seed", kinds=(StoreError,)):
                 seen.begin(other)

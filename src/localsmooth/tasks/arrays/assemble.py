@@ -10,7 +10,7 @@ import xarray as xr
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
 from localsmooth.results import ItemResult, Saving, build_dataset, consistent
-from localsmooth.runs import RunConfiguration
+from localsmooth.runs import RunIdentity
 from localsmooth.tasks.arrays.item import certify_item
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
@@ -25,7 +25,7 @@ def assemble(
     noise: Noise,
     record: RunRecord,
     settings: Settings,
-    configuration: RunConfiguration | None = None,
+    configuration: RunIdentity | None = None,
     progress: SamplingProgress | None = None,
 ) -> xr.Dataset:
     """Certify every item and build the data set.
@@ -83,6 +83,4 @@ def _assumptions(record: RunRecord, settings: Settings, saving: Saving | None) -
     sentences += common_assumptions(settings, record, saving, one_basis=method is None)
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
-    if record.precision != "float32":
-        sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
     return tuple(sentences)

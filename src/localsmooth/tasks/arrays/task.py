@@ -16,7 +16,7 @@ from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
-from localsmooth.runs import RunConfiguration, Store
+from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
@@ -194,7 +194,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         sampled: Sequence[SampledItem],
         settings: Settings,
         record: RunRecord,
-        configuration: RunConfiguration | None = None,
+        configuration: RunIdentity | None = None,
         progress: SamplingProgress | None = None,
     ) -> xr.Dataset:
         """Certify every item."""

@@ -1,16 +1,17 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
+from localsmooth.tasks.graphs.certified_nodes import NodeCurve, certify_nodes, node_certificates
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
-from localsmooth.tasks.graphs.counters import node_counters, score_histogram
+from localsmooth.tasks.graphs.counters import node_counters
 from localsmooth.tasks.graphs.digits import digit_graph
 from localsmooth.tasks.graphs.edges import (
-    EdgeSubject,
+    EdgeModel,
+    EdgeTask,
     cluster_pair_layout,
     edge_bits,
     isotropic_pair_layout,
-    sample_edges,
 )
 from localsmooth.tasks.graphs.fast import NetworkClassifier
 from localsmooth.tasks.graphs.graph import (
@@ -23,10 +24,9 @@ from localsmooth.tasks.graphs.graph import (
 )
 from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
-from localsmooth.tasks.graphs.node_certificates import NodeCurve, certify_nodes, node_certificates
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
-from localsmooth.tasks.graphs.sampler import AttributeSubject, GraphSubject, NodeGroup, sample_nodes
+from localsmooth.tasks.graphs.sampler import AttributeSubject, sample_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.split import NodeSplit, split_per_class
 from localsmooth.tasks.graphs.task import GraphTask
@@ -37,7 +37,6 @@ from localsmooth.tasks.graphs.threat import (
     budget_grid,
     flip_threat,
     node_limit,
-    pair_caps,
 )
 from localsmooth.tasks.graphs.training import NodeTrainingOptions, NodeTrainingReport, self_labeled, train_with_noise
 
@@ -51,16 +50,15 @@ __all__ = [
     "AttributedGraph",
     "CompiledThinning",
     "EdgeIndexClassifier",
-    "EdgeSubject",
+    "EdgeModel",
+    "EdgeTask",
     "GraphNetwork",
     "GraphSettings",
-    "GraphSubject",
     "GraphTask",
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
     "NodeCurve",
-    "NodeGroup",
     "NodeSplit",
     "NodeTrainingOptions",
     "NodeTrainingReport",
@@ -89,14 +87,11 @@ __all__ = [
     "node_counters",
     "node_limit",
     "normalized_adjacency",
-    "pair_caps",
     "random_stream",
     "receptive_fields",
     "receptive_nodes",
-    "sample_edges",
     "sample_nodes",
     "save_npz",
-    "score_histogram",
     "self_labeled",
     "spectral_clusters",
     "split_per_class",

@@ -12,12 +12,12 @@ from jaxtyping import Int
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import describe, has_hooks, replica_of
+from localsmooth.models import describe, has_hooks, replica_of, working_precision
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.receptive import receptive_fields
 
-__all__ = ["EdgeIndexClassifier", "NodeClassifier", "PreparedClassifier", "block_diagonal"]
+__all__ = ["EdgeIndexClassifier", "NodeClassifier", "PreparedClassifier", "block_diagonal", "require_cpu"]
 
 
 class PreparedClassifier(ABC):
@@ -53,6 +53,9 @@ class NodeClassifier(ABC):
     depth: int | None = None
     """Hops over which attributes can influence a prediction; None where it is not known."""
 
+    evaluated_in: str = "float32"
+    """Floating-point type in which it computes; the coarsest of several. It computes on the CPU."""
+
     @abstractmethod
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Set up the prediction of some nodes of a graph."""
@@ -81,6 +84,19 @@ class NodeClassifier(ABC):
         return self
 
 
+def require_cpu(module: nn.Module) -> None:
+    """Refuse weights elsewhere: what a record says of the device would not be true, and samples are drawn on the CPU.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the device.
+    """
+    for value in (*module.parameters(), *module.buffers()):
+        if value.device.type != "cpu":
+            raise InvalidInputError("module", f"its weights lie on {value.device}", "Call module.cpu() first")
+
+
 def block_diagonal(edge_index: torch.Tensor, nodes: int, copies: int) -> torch.Tensor:
     """Edges of several copies of a graph side by side, as one graph of copies × nodes nodes without edges between."""
     shifts = torch.arange(copies, device=edge_index.device).repeat_interleave(edge_index.shape[1]) * nodes
@@ -107,15 +123,17 @@ class EdgeIndexClassifier(NodeClassifier):
     Raises
     ------
     InvalidInputError
-        If the module is in training mode.
+        If the module is in training mode, or not on the CPU.
     """
 
     def __init__(self, module: nn.Module, classes: int, depth: int | None = None) -> None:
         if any(part.training for part in module.modules()):
             raise InvalidInputError("module", "it is in training mode", "Call module.eval() first")
+        require_cpu(module)
         self.module = module
         self.classes = classes
         self.depth = depth
+        self.evaluated_in = working_precision(module)
 
     def prepare(self, graph: AttributedGraph, outputs: Int[np.ndarray, "outputs"]) -> PreparedClassifier:
         """Use the whole graph: nothing is known about what the module looks at."""

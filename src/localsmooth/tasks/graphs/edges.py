@@ -1,25 +1,33 @@
-"""Noise on the edges of small graphs: flips of the upper triangle, mirrored."""
+"""Edges that are flipped, in place of attributes: every pair of nodes is a bit, and the graph is an array of them."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
+from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
 from localsmooth.layout import Layout, Partition, origins_of
-from localsmooth.noise import drawable_probabilities
-from localsmooth.runs import SamplingPlan, Store
-from localsmooth.sampling import Counters, ItemTally, PreparedGroup, SamplingOptions
-from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier
-from localsmooth.tasks.graphs.counters import node_counters
-from localsmooth.tasks.graphs.graph import AttributedGraph, edges_digest
-from localsmooth.tasks.graphs.sampler import GraphSubject, NodeGroup
+from localsmooth.models import Model, OutputKind
+from localsmooth.noise import SparseFlips
+from localsmooth.runs import digest
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
+from localsmooth.tasks.base import Assignment
+from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier
+from localsmooth.tasks.graphs.fast import NetworkClassifier
+from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph, edges_digest
+from localsmooth.tasks.graphs.task import chosen_nodes, named_classes, require_classifier
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.smoothing import Smoothing
 
-__all__ = ["EdgeSubject", "cluster_pair_layout", "edge_bits", "isotropic_pair_layout", "sample_edges"]
+__all__ = ["EdgeModel", "EdgeTask", "cluster_pair_layout", "edge_bits", "isotropic_pair_layout"]
 
 _LARGEST = 4096
 
@@ -85,152 +93,178 @@ def cluster_pair_layout(
     return Layout(outputs, inputs, steps[nearest], origins=origins_of(ranks))
 
 
-class EdgeSubject(GraphSubject):
-    """Noisy edges under fixed attributes.
+class EdgeModel(Model):
+    """A node classifier as a function of the edges: bits of all pairs of nodes in, scores of some nodes out.
 
     Parameters
     ----------
     classifier
-        Any module that takes (attributes, edge_index).
+        Of the graph's nodes; a `NetworkClassifier` is taken as a module like any other.
     graph
-        The clean graph, small: every pair of nodes is drawn.
-    layout
-        Output label per node, input label per pair of nodes, as `cluster_pair_layout` makes it; not computed from the
-        graph's own edges.
-    seed
-        The run's seed.
-    counters
-        What each stage counts.
+        Its attributes stay as they are; of its edges nothing is used.
+    nodes
+        Nodes that are predicted, ascending.
 
     Raises
     ------
     InvalidInputError
-        If the layout is another graph's, or its levels or groups were computed from the edges; or if the classifier
-        does not treat copies of the graph separately.
+        If the classifier is of another kind.
     """
 
-    def __init__(
-        self, classifier: EdgeIndexClassifier, graph: AttributedGraph, layout: Layout, seed: int, counters: Counters
-    ) -> None:
-        super().__init__(classifier, graph, layout, seed, counters)
-        pairs = graph.nodes * (graph.nodes - 1) // 2
-        if graph.nodes > _LARGEST:
-            raise InvalidInputError("graph", f"{graph.nodes} nodes make {pairs} pairs", f"Use at most {_LARGEST} nodes")
-        if layout.outputs.shape != (graph.nodes,) or layout.inputs.shape != (pairs,):
-            raise InvalidInputError(
-                "layout",
-                f"it partitions {layout.outputs.shape} outputs and {layout.inputs.shape} inputs",
-                f"Use a label for each of {graph.nodes} nodes and each of {pairs} pairs (cluster_pair_layout)",
-            )
-        layout.require_independent(
-            edges_digest(graph.adjacency),
-            "the set of edges",
-            "Take clusters and ranks from elsewhere, such as an earlier graph, or use isotropic_pair_layout",
-        )
+    bounds = (0.0, 1.0)
+    output = OutputKind.LOGITS
+    device = torch.device("cpu")
 
-    def prepare(self, item: int, group: int) -> PreparedGroup:
-        """Set up one output group."""
-        return _EdgeGroup(self, item, group)
+    def __init__(self, classifier: NodeClassifier, graph: AttributedGraph, nodes: Int[np.ndarray, "outputs"]) -> None:
+        require_classifier(classifier)
+        if isinstance(classifier, NetworkClassifier):
+            classifier = EdgeIndexClassifier(classifier.network, classifier.classes, classifier.depth)
+        if not isinstance(classifier, EdgeIndexClassifier):
+            problem = f"a {type(classifier).__name__} knows one set of edges"
+            raise InvalidInputError("classifier", problem, "Pass EdgeIndexClassifier(module, classes)")
+        self.classifier = classifier
+        self.classes = classifier.classes
+        self.concurrent = classifier.concurrent
+        self._attributes = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
+        self._nodes = torch.from_numpy(nodes)
+        self._pairs = torch.from_numpy(np.stack(_pairs(graph.nodes)))
 
-    def try_out(self) -> None:
-        """Refuse a classifier that mixes graphs, or keeps something of the edges that it saw first.
+    @property
+    def evaluated_in(self) -> str:
+        """Floating-point type of the classifier."""
+        return self.classifier.evaluated_in
+
+    @property
+    def hidden_value(self) -> float:
+        """No edge."""
+        return 0.0
+
+    def replica(self) -> EdgeModel:
+        """Return the same model with a classifier of its own."""
+        made = copy.copy(self)
+        made.classifier = self.classifier.replica()
+        return made
+
+    def fingerprint(self) -> str:
+        """Digest of the classifier, the attributes and the nodes."""
+        parts = [self.classifier.fingerprint(), digest(self._attributes.numpy()), digest(self._nodes.numpy())]
+        return hashlib.sha256("\n".join(["edges", *parts]).encode()).hexdigest()
+
+    @torch.no_grad()
+    def __call__(self, batch: Float[torch.Tensor, "batch 1 pairs"]) -> Float[torch.Tensor, "batch classes outputs"]:
+        """Classify the nodes of each graph, all graphs side by side in one."""
+        place, pair = torch.nonzero(batch[:, 0] > 0.5, as_tuple=True)
+        half = self._pairs[:, pair] + place * self._attributes.shape[0]
+        both = torch.cat([half, half.flip(0)], dim=1)
+        attributes = self._attributes.expand(len(batch), -1, -1)
+        return self.classifier.scores_of_blocks(attributes, both)[..., self._nodes]
+
+    def require_no_memory(self) -> None:
+        """Refuse a classifier that keeps something of the edges that it saw first.
 
         Raises
         ------
         InvalidInputError
             If it does, or cannot be copied to find out.
         """
-        classifier = self.classifier
-        assert isinstance(classifier, EdgeIndexClassifier)
         try:
-            used, *unused = (classifier.replica() for _ in range(3))  # before anything is seen
+            used, *unused = (self.replica() for _ in range(3))  # before anything is seen
         except Exception as error:  # copying runs the module's own code
             problem = f"it cannot be copied ({error}), so that caches in it could not be noticed"
             raise InvalidInputError("module", problem, "Keep locks, handles and the like out of it") from error
-        super().try_out()
-        attributes = torch.from_numpy(self.graph.attributes.toarray().astype(np.float32))[None]
         stream = np.random.default_rng(0)
-        pairs = np.stack(_pairs(self.graph.nodes))
-        halves = [pairs[:, stream.random(pairs.shape[1]) < share] for share in (0.5, 0.2)]
-        edges = [torch.from_numpy(np.concatenate([half, half[::-1]], axis=1)) for half in halves]
+        drawn = [stream.random((1, 1, self._pairs.shape[1])) < share for share in (0.5, 0.2)]
+        first, second = (torch.from_numpy(bits.astype(np.float32)) for bits in drawn)
         with torch.inference_mode():
             # Each from a copy that has seen no other edges, and both from one that has.
-            fresh = [copy.scores_of_blocks(attributes, each) for copy, each in zip(unused, edges, strict=True)]
-            again = [used.scores_of_blocks(attributes, each) for each in (*edges, edges[0])]
-        for first, second in zip((*fresh, fresh[0]), again, strict=True):
-            if not torch.allclose(first, second, rtol=1e-4, atol=1e-4):
+            fresh = [model(bits) for model, bits in zip(unused, (first, second), strict=True)]
+            again = [used(bits) for bits in (first, second, first)]
+        for expected, found in zip((*fresh, fresh[0]), again, strict=True):
+            if not torch.allclose(expected, found, rtol=1e-4, atol=1e-4):
                 raise InvalidInputError(
                     "module",
                     "its predictions for one set of edges change once it has seen another",
                     "Switch off caches of the adjacency (cached=True)",
                 )
 
-    def content(self) -> dict[str, object]:
-        """Digests of graph and model."""
-        return {
-            "input": "edges",
-            "graph": self.graph.digest(),
-            "model": {"fingerprint": self.classifier.fingerprint(), "classes": self.classes},
-        }
 
+class EdgeTask(ArrayTask):
+    """A classifier of nodes, and the nodes of a small graph that it is certified on, against flips of edges.
 
-class _EdgeGroup(NodeGroup[np.ndarray]):
-    def __init__(self, subject: EdgeSubject, item: int, group: int) -> None:
-        graph, layout = subject.graph, subject.layouts[item]
-        members = layout.outputs.members(group)
-        super().__init__(members.size, subject.classes)
-        self._members = torch.from_numpy(members)
-        assert isinstance(subject.classifier, EdgeIndexClassifier)
-        self._classifier = subject.classifier
-        self._bits = edge_bits(graph)
-        # Multiples of 2⁻²⁴, which uniform numbers hit exactly; hidden pairs are no edges.
-        levels = drawable_probabilities(layout.level_map(group))
-        levels = np.where(np.isinf(levels), np.array([0.0, 1.0]), levels)
-        self._flip = np.where(self._bits, levels[:, 1], levels[:, 0])
-        self._pairs = np.stack(_pairs(graph.nodes))
-        self._attributes = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
+    Noise adds an edge between any two nodes with probability θ⁺ and removes one with θ⁻ (`SparseFlips`). A budget is a
+    number of flipped edges; `Settings(…, threat=Flips(Kind.ADDITIONS))` allows one kind alone. Attributes stay as they
+    are. To everything but the classifier the graph is an array of bits, and so it is to a run directory and a report.
 
-    def sample(self, generator: np.random.Generator) -> np.ndarray:
-        return self._pairs[:, self._bits ^ (generator.random(self._flip.size) < self._flip)]
+    Parameters
+    ----------
+    classifier
+        The base classifier, such as `EdgeIndexClassifier(module, classes)` or `NetworkClassifier(network)`.
+    graph
+        The clean graph, of at most 4096 nodes: every pair of them is drawn.
+    nodes
+        Nodes that are certified, chosen without looking at their tallies: their numbers, or a mask over all nodes.
+    called
+        What reports call the graph.
 
-    def scores(self, samples: Sequence[np.ndarray]) -> torch.Tensor:
-        nodes = self._attributes.shape[0]
-        blocks = np.concatenate([half + place * nodes for place, half in enumerate(samples)], axis=1)
-        both = torch.from_numpy(np.concatenate([blocks, blocks[::-1]], axis=1))
-        scores = self._classifier.scores_of_blocks(self._attributes.expand(len(samples), -1, -1), both)
-        return scores[..., self._members]
+    Raises
+    ------
+    InvalidInputError
+        Naming what is no classifier, no nodes of the graph, or too large a graph.
+    """
 
-    def inputs(self, batch: Sequence[np.ndarray]) -> np.ndarray:
-        """Adjacency matrices, samples × nodes × nodes."""
-        nodes = self._attributes.shape[0]
-        matrices = np.zeros((len(batch), nodes, nodes), dtype=np.bool_)
-        for matrix, (rows, columns) in zip(matrices, batch, strict=True):
-            matrix[rows, columns] = matrix[columns, rows] = True
-        return matrices
+    def __init__(
+        self,
+        classifier: NodeClassifier,
+        graph: AttributedGraph,
+        nodes: Int[np.ndarray, "nodes"] | Bool[np.ndarray, "nodes"],
+        *,
+        called: str = "graph",
+    ) -> None:
+        if graph.nodes > _LARGEST:
+            pairs = graph.nodes * (graph.nodes - 1) // 2
+            raise InvalidInputError("graph", f"{graph.nodes} nodes make {pairs} pairs", f"Use at most {_LARGEST} nodes")
+        self.graph = graph
+        self.nodes = chosen_nodes(nodes, graph.nodes)
+        model = EdgeModel(classifier, graph, self.nodes)
+        labels = graph.labels[self.nodes].astype(np.int64)
+        item = Item(
+            0, called, edge_bits(graph)[None].astype(np.float32), None if (labels == UNLABELED).any() else labels
+        )
+        super().__init__(model, ItemSet([item], named_classes(graph, model.classes)), units="edges")
 
-    @property
-    def bytes_per_sample(self) -> int:
-        """One byte for each entry of a matrix."""
-        return self._attributes.shape[0] ** 2
+    def assign(
+        self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
+    ) -> Assignment[Sequence[SampledItem]]:
+        """Check what arrays are checked for, and that neither levels nor predictions remember edges.
 
-
-def sample_edges(
-    classifier: EdgeIndexClassifier,
-    graph: AttributedGraph,
-    layout: Layout,
-    plan: SamplingPlan,
-    store: Store | None = None,
-    *,
-    counters: Counters | None = None,
-    options: SamplingOptions | None = None,
-    executor: Executor | ExecutorName | None = None,
-    progress: SamplingProgress | None = None,
-    part: Part | None = None,
-) -> ItemTally:
-    """Draw what is still missing of a plan of noisy edges; see `EdgeSubject` and `sample_nodes`."""
-    counters = node_counters() if counters is None else counters
-    subject = EdgeSubject(classifier, graph, layout, plan.seed, counters)
-    return sample_subject(subject, plan, store, options=options, executor=executor, progress=progress, part=part)[0]
+        Raises
+        ------
+        InvalidInputError
+            Naming what does not fit.
+        """
+        layout, nodes = smoothing.layout, self.graph.nodes
+        pairs = nodes * (nodes - 1) // 2
+        if not isinstance(layout, Layout) or (layout.outputs.shape, layout.inputs.shape) != ((nodes,), (pairs,)):
+            raise InvalidInputError(
+                "layout",
+                f"it is not about this graph's {nodes} nodes and {pairs} pairs",
+                "Pass cluster_pair_layout(…) or isotropic_pair_layout(…)",
+            )
+        layout.require_independent(
+            edges_digest(self.graph.adjacency),
+            "the set of edges",
+            "Take clusters and ranks from elsewhere, such as an earlier graph, or use isotropic_pair_layout",
+        )
+        noise = SparseFlips() if smoothing.noise is None else smoothing.noise
+        if not isinstance(noise, SparseFlips):
+            raise InvalidInputError("noise", f"{type(noise).__name__} is not for edges", "Use SparseFlips")
+        assert isinstance(self.model, EdgeModel)
+        self.model.require_no_memory()  # before it sees this graph
+        self.model.classifier.try_out(self.graph)
+        groups, labels = np.unique(layout.outputs.labels[self.nodes], return_inverse=True)
+        outputs = Partition(labels.astype(np.int32))
+        own = Layout(outputs, layout.inputs, layout.levels[groups], origins=layout.origins)
+        return super().assign(replace(smoothing, layout=own, noise=noise), settings, options, scores)
 
 
 def _pairs(nodes: int) -> tuple[np.ndarray, np.ndarray]:

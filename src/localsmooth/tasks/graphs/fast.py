@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import has_hooks, replica_of
+from localsmooth.models import has_hooks, replica_of, working_precision
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
-from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier
+from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier, require_cpu
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.linear import sparse_linear
 from localsmooth.tasks.graphs.network import APPNP, GraphNetwork, normalized_adjacency, parameters_digest
@@ -81,13 +81,15 @@ class NetworkClassifier(NodeClassifier):
     Raises
     ------
     InvalidInputError
-        If the network is in training mode.
+        If the network is in training mode, or not on the CPU.
     """
 
     def __init__(self, network: GraphNetwork) -> None:
         if network.training:
             raise InvalidInputError("network", "it is in training mode", "Call network.eval() first")
+        require_cpu(network)
         self.network = network
+        self.evaluated_in = working_precision(network)
         self.classes = network.classes
         self.depth = network.depth
 

@@ -23,10 +23,10 @@ from localsmooth.results import (
     build_dataset,
     consistent,
 )
-from localsmooth.runs import RunConfiguration
+from localsmooth.runs import RunIdentity
 from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
+from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
 from localsmooth.tasks.graphs.graph import UNLABELED
-from localsmooth.tasks.graphs.node_certificates import bounded_nodes
 from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
 from localsmooth.tasks.graphs.reach import broken_nodes, robust_alone
 from localsmooth.tasks.graphs.receptive import receptive_fields, strictly_local
@@ -55,7 +55,7 @@ def graph_result(
     sampled: SampledGraph,
     settings: GraphSettings,
     record: RunRecord,
-    configuration: RunConfiguration | None = None,
+    configuration: RunIdentity | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Certify every pair of budgets (ε⁺, ε⁻), additions alone and deletions alone among them, and build the data set.

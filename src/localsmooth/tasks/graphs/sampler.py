@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -17,7 +15,7 @@ from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress
 from localsmooth.layout import Layout, item_digest
 from localsmooth.models import OutputKind
 from localsmooth.noise import SparseFlips
-from localsmooth.runs import RunConfiguration, SamplingPlan, Store
+from localsmooth.runs import RunIdentity, SamplingPlan, Store
 from localsmooth.sampling import (
     BatchSize,
     Counters,
@@ -30,19 +28,17 @@ from localsmooth.sampling import (
     Subject,
 )
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
-from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier
+from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.counters import node_counters
 from localsmooth.tasks.graphs.graph import AttributedGraph
 
-__all__ = ["AttributeSubject", "GraphSubject", "NodeGroup", "sample_nodes"]
+__all__ = ["AttributeSubject", "sample_nodes"]
 
 GRAPHS_PER_PASS = 8
 
-Sample = TypeVar("Sample")
 
-
-class GraphSubject(Subject):
-    """One graph under flips of its bits, and a classifier of its nodes.
+class AttributeSubject(Subject):
+    """Noisy attributes on a fixed graph, and a classifier of its nodes.
 
     Parameters
     ----------
@@ -51,131 +47,8 @@ class GraphSubject(Subject):
     graph
         The clean graph.
     layout
-        Output groups of nodes, and the levels (addition, deletion) that each sees in every input group.
-    seed
-        The run's seed.
-    counters
-        What each stage counts.
-    """
-
-    def __init__(
-        self, classifier: NodeClassifier, graph: AttributedGraph, layout: Layout, seed: int, counters: Counters
-    ) -> None:
-        SparseFlips().validate(layout.levels)
-        self.classifier = classifier
-        self.graph = graph
-        self.layouts = (layout,)
-        self.seed = seed
-        self.counters = counters
-
-    @property
-    def classes(self) -> int:
-        """Number of the classifier's classes."""
-        return self.classifier.classes
-
-    @property
-    def concurrent(self) -> bool:
-        """Whether the classifier allows it."""
-        return self.classifier.concurrent
-
-    def replica(self) -> GraphSubject:
-        """Return the same subject with a classifier of its own."""
-        made = copy.copy(self)
-        made.classifier = self.classifier.replica()
-        return made
-
-    def try_out(self) -> None:
-        """Refuse a classifier that mixes the graphs of a batch, or sees farther than it says."""
-        self.classifier.try_out(self.graph)
-
-    @torch.inference_mode()
-    def clean_labels(self, item: int) -> Integer[np.ndarray, " nodes"]:
-        """Ask the classifier about the graph as it is."""
-        del item
-        nodes = np.arange(self.graph.nodes)
-        classifier = self.classifier.prepare(self.graph, nodes)
-        attributes = self.graph.attributes[classifier.inputs].tocsr()
-        nothing = np.zeros(classifier.inputs.size)
-        noise = AttributeNoise(attributes, nothing, nothing)
-        whole = Region(None, np.zeros(0), nodes.shape, (slice(0, nodes.size),), None)
-        scores = classifier(noise, [noise.draw(self.stream(()))])
-        return Predictions(scores, whole, OutputKind.LOGITS, self.classes, 1).clean_labels()
-
-    @abstractmethod
-    def content(self) -> dict[str, object]:
-        """What is smoothed and classified, for the record (JSON-compatible)."""
-
-    def stream(self, key: tuple[int, ...]) -> np.random.Generator:
-        """Return the stream of the seed and a key."""
-        return random_stream(self.seed, key)
-
-    def describe(self, plan: SamplingPlan) -> RunConfiguration:
-        """Describe a run by all that affects its tallies: not by batch size or threads."""
-        return RunConfiguration(
-            {
-                "plan": dict(plan.configuration()),
-                "noise": dict(SparseFlips().configuration()),
-                "layout": self.layouts[0].digest(),
-                "counters": dict(self.counters.configuration()),
-                **self.content(),
-            }
-        )
-
-    def get_ready(
-        self, plan: SamplingPlan, store: Store, options: SamplingOptions, conditions: AbstractContextManager[None]
-    ) -> Ready:
-        """Use small batches, which stay in the cache: 4 to 8 graphs are fastest on a CPU."""
-        del plan, store, conditions
-        return Ready(self, BatchSize(GRAPHS_PER_PASS if options.batch_size is None else options.batch_size))
-
-
-class NodeGroup(PreparedGroup, Generic[Sample]):
-    """The smoothing distribution of one output group of nodes, and the classifier on its samples.
-
-    Parameters
-    ----------
-    size
-        Number of nodes in the group.
-    classes
-        Number of classes.
-    """
-
-    elements = 1
-
-    def __init__(self, size: int, classes: int) -> None:
-        self.shape = (size,)
-        self._classes = classes
-        # The classifier returns the group's outputs alone, in the order of their positions.
-        self._region = Region(None, np.zeros(0), self.shape, (slice(0, size),), None)
-
-    @abstractmethod
-    def sample(self, generator: np.random.Generator) -> Sample:
-        """Draw one sample; what is taken from the stream depends on nothing but the stream."""
-
-    @abstractmethod
-    def scores(self, samples: Sequence[Sample]) -> torch.Tensor:
-        """Class scores before the softmax, samples × classes × outputs of the group in ascending order."""
-
-    def draw(self, count: int, stream: np.random.Generator) -> list[Sample]:
-        """Draw a batch."""
-        return [self.sample(stream) for _ in range(count)]
-
-    def predict(self, batch: Sequence[Sample]) -> Predictions:
-        """Ask the classifier."""
-        return Predictions(self.scores(batch), self._region, OutputKind.LOGITS, self._classes, len(batch))
-
-
-class AttributeSubject(GraphSubject):
-    """Noisy attributes on a fixed graph.
-
-    Parameters
-    ----------
-    classifier
-        The base classifier.
-    graph
-        The clean graph.
-    layout
-        With one label per node for outputs and inputs, as `cluster_layout` makes it.
+        With one label per node for outputs and inputs, as `cluster_layout` makes it, and the levels (addition,
+        deletion) that each output group sees in every input group.
     seed
         The run's seed.
     counters
@@ -190,7 +63,12 @@ class AttributeSubject(GraphSubject):
     def __init__(
         self, classifier: NodeClassifier, graph: AttributedGraph, layout: Layout, seed: int, counters: Counters
     ) -> None:
-        super().__init__(classifier, graph, layout, seed, counters)
+        SparseFlips().validate(layout.levels)
+        self.classifier = classifier
+        self.graph = graph
+        self.layouts = (layout,)
+        self.seed = seed
+        self.counters = counters
         nodes = (graph.nodes,)
         if layout.outputs.shape != nodes or layout.inputs.shape != nodes:
             raise InvalidInputError(
@@ -202,32 +80,90 @@ class AttributeSubject(GraphSubject):
             given = item_digest(graph.attributes.toarray().astype(np.float32))
             layout.require_independent(given, "the attributes", "Take clusters and levels from elsewhere")
 
+    @property
+    def classes(self) -> int:
+        """Number of the classifier's classes."""
+        return self.classifier.classes
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether the classifier allows it."""
+        return self.classifier.concurrent
+
+    def replica(self) -> AttributeSubject:
+        """Return the same subject with a classifier of its own."""
+        made = copy.copy(self)
+        made.classifier = self.classifier.replica()
+        return made
+
+    def try_out(self) -> None:
+        """Refuse a classifier that mixes the graphs of a batch, or sees farther than it says."""
+        self.classifier.try_out(self.graph)
+
     def prepare(self, item: int, group: int) -> PreparedGroup:
         """Set up one output group."""
-        layout = self.layouts[item]
+        return _NodeGroup(self, self.layouts[item], group)
+
+    @torch.inference_mode()
+    def clean_labels(self, item: int) -> Integer[np.ndarray, " nodes"]:
+        """Ask the classifier about the graph as it is."""
+        del item
+        nodes = np.arange(self.graph.nodes)
+        classifier = self.classifier.prepare(self.graph, nodes)
+        attributes = self.graph.attributes[classifier.inputs].tocsr()
+        nothing = np.zeros(classifier.inputs.size)
+        noise = AttributeNoise(attributes, nothing, nothing)
+        whole = Region(None, np.zeros(0), nodes.shape, (slice(0, nodes.size),), None)
+        scores = classifier(noise, [noise.draw(self.stream(()))])
+        return Predictions(scores, whole, OutputKind.LOGITS, self.classes, 1).clean_labels()
+
+    def stream(self, key: tuple[int, ...]) -> np.random.Generator:
+        """Return the stream of the seed and a key."""
+        return random_stream(self.seed, key)
+
+    def describe(self, plan: SamplingPlan) -> RunIdentity:
+        """Describe a run by all that affects its tallies: not by batch size or threads."""
+        return RunIdentity(
+            {
+                "plan": dict(plan.configuration()),
+                "noise": dict(SparseFlips().configuration()),
+                "layout": self.layouts[0].digest(),
+                "counters": dict(self.counters.configuration()),
+                "graph": self.graph.digest(),
+                "model": {"fingerprint": self.classifier.fingerprint(), "classes": self.classes},
+            }
+        )
+
+    def get_ready(
+        self, plan: SamplingPlan, store: Store, options: SamplingOptions, conditions: AbstractContextManager[None]
+    ) -> Ready:
+        """Use small batches, which stay in the cache: 4 to 8 graphs are fastest on a CPU."""
+        del plan, store, conditions
+        return Ready(self, BatchSize(GRAPHS_PER_PASS if options.batch_size is None else options.batch_size))
+
+
+class _NodeGroup(PreparedGroup):
+    """The smoothing distribution of one output group of nodes, and the classifier on its samples."""
+
+    elements = 1
+
+    def __init__(self, subject: AttributeSubject, layout: Layout, group: int) -> None:
         members = layout.outputs.members(group)
-        classifier = self.classifier.prepare(self.graph, members)
-        noise = AttributeNoise.of_group(self.graph.attributes, layout, group, classifier.inputs)
-        return _AttributeGroup(members.size, self.classes, noise, classifier)
+        self.shape = (members.size,)
+        self._classes = subject.classes
+        # The classifier returns the group's outputs alone, in the order of their positions.
+        self._region = Region(None, np.zeros(0), self.shape, (slice(0, members.size),), None)
+        self._classifier = subject.classifier.prepare(subject.graph, members)
+        self._noise = AttributeNoise.of_group(subject.graph.attributes, layout, group, self._classifier.inputs)
 
-    def content(self) -> dict[str, object]:
-        """Digests of graph and model."""
-        return {
-            "graph": self.graph.digest(),
-            "model": {"fingerprint": self.classifier.fingerprint(), "classes": self.classes},
-        }
+    def draw(self, count: int, stream: np.random.Generator) -> list[SparseSample]:
+        """Draw a batch."""
+        return [self._noise.draw(stream) for _ in range(count)]
 
-
-class _AttributeGroup(NodeGroup[SparseSample]):
-    def __init__(self, size: int, classes: int, noise: AttributeNoise, classifier: PreparedClassifier) -> None:
-        super().__init__(size, classes)
-        self._noise, self._classifier = noise, classifier
-
-    def sample(self, generator: np.random.Generator) -> SparseSample:
-        return self._noise.draw(generator)
-
-    def scores(self, samples: Sequence[SparseSample]) -> torch.Tensor:
-        return self._classifier(self._noise, samples)
+    def predict(self, batch: Sequence[SparseSample]) -> Predictions:
+        """Ask the classifier."""
+        scores = self._classifier(self._noise, batch)
+        return Predictions(scores, self._region, OutputKind.LOGITS, self._classes, len(batch))
 
     def inputs(self, batch: Sequence[SparseSample]) -> np.ndarray:
         """Bits, samples × nodes × attributes."""
@@ -235,6 +171,7 @@ class _AttributeGroup(NodeGroup[SparseSample]):
 
     @property
     def bytes_per_sample(self) -> int:
+        """One byte for each bit."""
         return self._classifier.inputs.size * self._noise.width
 
 

@@ -16,7 +16,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
-from localsmooth.runs import RunConfiguration, Store
+from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
@@ -34,7 +34,7 @@ from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
 from localsmooth.tasks.votes import collected_votes
 
-__all__ = ["GraphTask", "chosen_nodes", "require_classifier"]
+__all__ = ["GraphTask", "chosen_nodes", "named_classes", "require_classifier"]
 
 UNITS = "attribute bits"
 
@@ -127,15 +127,15 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             task=self.name,
             item_names=[self.called],
             item_layouts=[0],
-            class_names=_class_names(self.graph, self.classifier.classes),
+            class_names=named_classes(self.graph, self.classifier.classes),
             labelled=True,
             ignore_label=None,
             noise=dict(SparseFlips().configuration()),
             scores=scores,
             units=UNITS,
             input_bounds=None,
-            device="cpu",
-            precision="float32",
+            device=str(subject.device),
+            precision=self.classifier.evaluated_in,
             alpha=settings.alpha,
             budgets=[float(budget) for budget in settings.deletions],
             bound_names=list(settings.bounds),
@@ -167,7 +167,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         sampled: SampledGraph,
         settings: GraphSettings,
         record: RunRecord,
-        configuration: RunConfiguration | None = None,
+        configuration: RunIdentity | None = None,
         progress: SamplingProgress | None = None,
     ) -> xr.Dataset:
         """Certify the nodes against every pair of budgets."""
@@ -217,7 +217,8 @@ def chosen_nodes(nodes: np.ndarray, total: int) -> Int[np.ndarray, "chosen"]:
     return np.unique(given.astype(np.int64))
 
 
-def _class_names(graph: AttributedGraph, classes: int) -> list[str]:
+def named_classes(graph: AttributedGraph, classes: int) -> list[str]:
+    """Name of every class that a classifier tells apart, those that the graph does not name by number."""
     named = list(graph.class_names)
     return named + [f"class {number}" for number in range(len(named), classes)]
 

@@ -15,7 +15,7 @@ from localsmooth.layout import Partition
 from localsmooth.noise import FlipCaps
 from localsmooth.tasks.graphs.graph import AttributedGraph
 
-__all__ = ["AttackLimits", "attribute_caps", "budget_grid", "flip_threat", "node_limit", "pair_caps"]
+__all__ = ["AttackLimits", "attribute_caps", "budget_grid", "flip_threat", "node_limit"]
 
 Budgets = int | Sequence[int] | npt.NDArray[np.integer]
 
@@ -24,12 +24,6 @@ def attribute_caps(graph: AttributedGraph, inputs: Partition) -> FlipCaps:
     """Zeros and ones among the attributes of each input group (one label per node)."""
     ones = np.bincount(inputs.labels, weights=graph.ones_per_node, minlength=inputs.count).astype(np.int64)
     return FlipCaps(inputs.sizes * graph.width - ones, ones)
-
-
-def pair_caps(bits: npt.NDArray[np.bool_], inputs: Partition) -> FlipCaps:
-    """Pairs without and with an edge in each input group (one label per pair)."""
-    ones = np.bincount(inputs.labels[bits], minlength=inputs.count)
-    return FlipCaps(inputs.sizes - ones, ones)
 
 
 def budget_grid(
@@ -50,7 +44,7 @@ def flip_threat(
     Parameters
     ----------
     caps
-        From `attribute_caps` or `pair_caps`.
+        From `attribute_caps`.
     additions, deletions
         ε⁺ and ε⁻: numbers, or lists of the same length that are read in pairs (see `budget_grid`).
     group_budget

@@ -13,7 +13,7 @@ from localsmooth.errors import InvalidInputError, require_several
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.results import attach_names
-from localsmooth.runs import RunConfiguration
+from localsmooth.runs import RunIdentity
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
 from localsmooth.tasks.base import Assignment
@@ -107,7 +107,7 @@ class TokenTask(ArrayTask):
         sampled: Sequence[SampledItem],
         settings: Settings,
         record: RunRecord,
-        configuration: RunConfiguration | None = None,
+        configuration: RunIdentity | None = None,
         progress: SamplingProgress | None = None,
     ) -> xr.Dataset:
         """Certify every sequence, and name its tokens."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.bounds import Bonferroni, CandidateRule, CandidateVotes, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
 from localsmooth.certificates import (
     ABSTAIN,
     BaseCertificates,
     CertifiedOutputs,
-    OutputScores,
     OutputVotes,
     ScoreCertificate,
     SparseScores,
@@ -26,8 +25,9 @@ from localsmooth.layout import Layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import SparseFlips
 from localsmooth.sampling import ItemTally
-from localsmooth.tasks.graphs.counters import score_histogram
 from localsmooth.tasks.graphs.node_problem import node_problem
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["NodeCurve", "bounded_nodes", "certify_nodes", "node_certificates"]
 
@@ -69,11 +69,10 @@ def node_certificates(
         If there is no node, a strategy cannot bound scores, or it needs the votes of the candidate stage and the
         tally has none.
     """
-    counted = "scores.bins" in tally.further
-    scores = OutputScores(score_histogram(tally), tally.further["reference"]) if counted else None
-    first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
+    bins = tally.further.get("scores.bins")
+    counting = None if bins is None else ScoreCounting("histogram", bins.shape[1] - 1)
     return bounded_nodes(
-        OutputVotes(tally.candidate, tally.votes, tally.n, scores, candidate_votes=first),
+        collected_votes(tally, counting, None),
         layout,
         nodes,
         alpha=alpha,

@@ -11,11 +11,11 @@ from typing import cast
 
 import numpy as np
 
-__all__ = ["RunConfiguration", "chosen_digest", "digest"]
+__all__ = ["RunIdentity", "chosen_digest", "digest"]
 
 
 @dataclass(frozen=True, eq=False)
-class RunConfiguration:
+class RunIdentity:
     """What tallies depend on and nothing else, as JSON; those with different ones must never be mixed.
 
     Unlike a file's `Configuration`, which says all that a user asks for: its α, budgets and executor change no tally. A
@@ -43,7 +43,7 @@ class RunConfiguration:
         """All entries by their dotted names."""
         return dict(_leaves(json.loads(self.text), ""))
 
-    def differences(self, other: RunConfiguration) -> list[str]:
+    def differences(self, other: RunIdentity) -> list[str]:
         """Dotted names of the entries in which two descriptions differ."""
         mine, theirs = self.leaves(), other.leaves()
         absent = object()
