@@ -14,7 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 from localsmooth.bounds import VoteConfidenceSequence
 from localsmooth.disk import write_atomically
 from localsmooth.errors import LocalsmoothError
-from localsmooth.results import RunInfo, Saving, SmoothedClassifier
 from localsmooth.runs import DirectoryStore
 from localsmooth.sampling import NORMALISED, CandidateScores
 from localsmooth.tasks.scores import ScoreCounting
@@ -111,7 +110,7 @@ class Facts:
 class RunRecord(Facts):
     """What is kept of a finished run to certify it again without model and data, as plain JSON values.
 
-    `run_info` adds what was proven from it, which makes the `RunInfo` of a result.
+    With what was proven from it, it makes the `RunInfo` of a result (`run_facts`).
 
     Parameters
     ----------
@@ -142,47 +141,6 @@ class RunRecord(Facts):
     configuration: dict[str, Any]
     sampled: str = ""
     version: int = _VERSION
-
-    def run_info(
-        self,
-        *,
-        budgets: dict[str, tuple[float, ...]],
-        norm: str,
-        alpha: float,
-        bound_names: tuple[str, ...],
-        assumptions: tuple[str, ...],
-        threat: str,
-        proven: bool,
-        saving: Saving | None = None,
-        promise: str = "",
-        smoothing: SmoothedClassifier | None = None,
-    ) -> RunInfo:
-        """What a result says of this run, with what was proven from it; see `RunInfo`."""
-        return RunInfo(
-            budgets=budgets,
-            norm=norm,
-            units=self.units,
-            alpha=alpha,
-            n_candidate=self.n_candidate,
-            n_bound=self.n_bound,
-            class_names=tuple(self.class_names),
-            bound_names=bound_names,
-            method=self.method,
-            configuration=self.configuration,
-            seconds=self.seconds,
-            batch_size=self.batch_size,
-            device=self.device,
-            precision=self.precision,
-            versions=self.versions,
-            input_bounds=self.input_bounds,
-            assumptions=assumptions,
-            threat=threat,
-            proven=proven,
-            saving=saving,
-            promise=promise,
-            smoothing=smoothing,
-            task=self.task,
-        )
 
 
 def save_record(record: RunRecord, folder: Path) -> None:
