@@ -100,7 +100,7 @@ def test_orders_need_the_certificate_that_has_them() -> None:
 def test_graphs_take_the_settings_of_exact_votes() -> None:
     section = {"base": ["exact-votes"], "exact_votes": {"vectors": 10_000}}
     configuration = parse_graph_configuration({"graph": {}, "certificate": section})
-    assert configuration.certificate.build(SparseFlips()).certificates == [ExactVotes(vectors=10_000)]
+    assert configuration.certificate.build(SparseFlips()).certificates == (ExactVotes(vectors=10_000),)
     with pytest.raises(ConfigurationError, match="exact_votes has no effect"):
         parse_graph_configuration({"graph": {}, "certificate": {"exact_votes": {"vectors": 10_000}}})
 

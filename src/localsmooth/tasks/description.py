@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -14,12 +15,12 @@ import numpy as np
 
 from localsmooth.certificates import OutputVotes, ScoreCertificate
 from localsmooth.layout import Layout
-from localsmooth.results import Saving, SmoothedClassifier
+from localsmooth.results import RunInfo, Saving, SmoothedClassifier
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.record import ONE_BASIS, RunRecord, RunRecordError, load_record
-from localsmooth.tasks.stopping import Aims
+from localsmooth.tasks.strategies import Strategies
 
-__all__ = ["common_assumptions", "describe_smoothing", "sampled_at", "saving_of"]
+__all__ = ["describe_smoothing", "run_facts", "sampled_at"]
 
 _SYMBOLS = {"gaussian": ("σ",), "uniform": ("λ",), "bernoulli": ("θ",), "sparse-flips": ("θ⁺", "θ⁻")}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -83,16 +84,54 @@ def sampled_at(out: Path | None) -> str:
     return known or datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def saving_of(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> Saving | None:
-    """What stopping early saved; None where every group was sampled to the end.
+def run_facts(
+    record: RunRecord,
+    settings: Strategies,
+    sampled: Sequence[tuple[Layout, OutputVotes]],
+    configuration: RunIdentity | None,
+    assumptions: Sequence[str],
+    *,
+    outputs: str = "outputs",
+    one_basis: bool = True,
+    **said: Any,
+) -> RunInfo:
+    """What a result says of its run, and of what was proven from it.
 
     Parameters
     ----------
+    record
+        How the tallies came about.
+    settings
+        What was proven.
     sampled
         Layout and votes of each item.
-    record
-        Of the run.
+    configuration
+        What the tallies depend on.
+    assumptions
+        What the promise rests on, besides what is so whatever the kind of input.
+    outputs
+        What the outputs are called.
+    one_basis
+        Whether votes and scores are combined where both are named.
+    said
+        What only the kind of input knows: budgets, norm, threat, and other fields of `RunInfo`.
     """
+    recorded = {field.name: getattr(record, field.name) for field in fields(RunInfo) if hasattr(record, field.name)}
+    saving = _saving(sampled, record)
+    proven: dict[str, Any] = {
+        "alpha": settings.alpha,
+        "class_names": tuple(record.class_names),
+        "bound_names": tuple(settings.bounds),
+        "assumptions": (*assumptions, *_assumptions(settings, record, saving, outputs, one_basis)),
+        "proven": settings.simultaneous.simultaneous,
+        "saving": saving,
+        "smoothing": describe_smoothing(configuration, [layout for layout, _ in sampled], record.sampled),
+    }
+    return RunInfo(**recorded | proven | said)
+
+
+def _saving(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> Saving | None:
+    """What stopping early saved; None where every group was sampled to the end."""
     if record.sequence is None:
         return None
     counted: list[int] = []
@@ -102,24 +141,10 @@ def saving_of(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) 
     return Saving(tuple(counted), tuple(layout.outputs.count * record.n_bound for layout, _ in sampled))
 
 
-def common_assumptions(
-    settings: Aims, record: RunRecord, saving: Saving | None, *, outputs: str = "outputs", one_basis: bool = True
+def _assumptions(
+    settings: Strategies, record: RunRecord, saving: Saving | None, outputs: str, one_basis: bool
 ) -> list[str]:
-    """Sentences that a promise rests on whatever the kind of input.
-
-    Parameters
-    ----------
-    settings
-        What is proven.
-    record
-        Of the run.
-    saving
-        From `saving_of`.
-    outputs
-        What the outputs are called.
-    one_basis
-        Whether votes and scores are combined where both are named.
-    """
+    """Sentences that a promise rests on whatever the kind of input."""
     sentences: list[str] = []
     if saving is not None:
         sentences.append(
@@ -136,6 +161,8 @@ def common_assumptions(
             f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many {outputs} are subtracted from "
             "every certified count."
         )
+    if record.noise.get("clamp"):
+        sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
     if record.precision != "float32":
         sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
     return sentences

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, Unpack, cast
+from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.bounds import VoteConfidenceSequence
 from localsmooth.disk import write_atomically
 from localsmooth.errors import LocalsmoothError
-from localsmooth.results import RunInfo, Saving, SmoothedClassifier
 from localsmooth.runs import DirectoryStore
 from localsmooth.sampling import NORMALISED, CandidateScores
 from localsmooth.tasks.scores import ScoreCounting
@@ -47,21 +46,6 @@ _LARGEST_FILE = 1 << 26
 
 class RunRecordError(LocalsmoothError):
     """A run directory does not hold a finished run that can be read."""
-
-
-class Proven(TypedDict):
-    """What a result says of its proof, each as in `RunInfo`; the run itself does not know it."""
-
-    budgets: dict[str, tuple[float, ...]]
-    norm: str
-    alpha: float
-    bound_names: tuple[str, ...]
-    assumptions: tuple[str, ...]
-    threat: str
-    proven: bool
-    saving: NotRequired[Saving | None]
-    promise: NotRequired[str]
-    smoothing: NotRequired[SmoothedClassifier | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +111,7 @@ class Facts:
 class RunRecord(Facts):
     """What is kept of a finished run to certify it again without model and data, as plain JSON values.
 
-    With what was proven from it, it makes the `RunInfo` of a result.
+    With what was proven from it, it makes the `RunInfo` of a result (`run_facts`).
 
     Parameters
     ----------
@@ -161,14 +145,6 @@ class RunRecord(Facts):
     sampled: str = ""
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     version: int = _VERSION
-
-    def run_info(self, **proven: Unpack[Proven]) -> RunInfo:
-        """What a result says of this run: the facts that both know, and what was proven from them."""
-        known: dict[str, Any] = {
-            one.name: getattr(self, one.name) for one in fields(RunInfo) if hasattr(self, one.name)
-        }
-        known |= {"class_names": tuple(self.class_names)} | proven
-        return RunInfo(**known)
 
 
 def save_record(record: RunRecord, folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,17 +13,15 @@ from localsmooth.bounds import (
     SMALLEST_LEVEL,
     CandidateRule,
     LevelStrategy,
-    ScoreBound,
-    Simultaneous,
     VoteConfidenceSequence,
     require_level_strategy,
 )
-from localsmooth.certificates import BaseCertificates, ScoreCertificate, VoteCertificate, certified_radius
+from localsmooth.certificates import BaseCertificates, VoteCertificate, certified_radius
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
 from localsmooth.runs import SamplingPlan, StoppingRule
-from localsmooth.tasks.base import Proof
+from localsmooth.tasks.strategies import Strategies
 
 __all__ = ["Goal", "StopWhenDecided", "with_goals"]
 
@@ -33,31 +30,6 @@ Radius = Callable[[BaseCertificates, Layout], np.ndarray]
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
-
-
-@runtime_checkable
-class Aims(Proof, Protocol):
-    """Settings with votes and scores, by which goals are set and promises worded."""
-
-    @property
-    def simultaneous(self) -> Simultaneous | CandidateRule:
-        """How α is shared."""
-        ...
-
-    @property
-    def certificates(self) -> Sequence[VoteCertificate | ScoreCertificate]:
-        """Base certificates."""
-        ...
-
-    @property
-    def score_bound(self) -> ScoreBound:
-        """Bound on scores."""
-        ...
-
-    @property
-    def largest_budget(self) -> float:
-        """The largest budget of any kind of perturbation."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -140,7 +112,7 @@ def with_goals(
     plan: SamplingPlan,
     layouts: Sequence[Layout],
     noise: Noise,
-    settings: Aims,
+    settings: Strategies,
     radius: Radius | None = None,
     outputs: Int[np.ndarray, "outputs"] | None = None,
 ) -> SamplingPlan:
@@ -209,7 +181,7 @@ def _levels(
     return strictest
 
 
-def _targets(layout: Layout, noise: Noise, settings: Aims, radius: Radius | None) -> Float[np.ndarray, " groups"]:
+def _targets(layout: Layout, noise: Noise, settings: Strategies, radius: Radius | None) -> Float[np.ndarray, " groups"]:
     """The smallest lower bound with which an output of each group withstands the largest budget in any input group."""
     groups = np.arange(layout.outputs.count)
 

@@ -9,12 +9,12 @@ import xarray as xr
 
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
-from localsmooth.results import ItemResult, Saving, build_dataset, consistent
+from localsmooth.results import ItemResult, build_dataset, consistent
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.arrays.item import certify_item
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
-from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
+from localsmooth.tasks.description import run_facts
 from localsmooth.tasks.record import RunRecord
 
 __all__ = ["assemble"]
@@ -50,18 +50,21 @@ def assemble(
     if method is not None:
         for item in items:
             method.require(item.layout, noise)
-    saving = saving_of([(item.layout, item.votes) for item in items], record)
-    run = record.run_info(
+    names = " and ".join(certificate.name for certificate in settings.certificates)
+    ours = (f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}.",)
+    threat = settings.threat.words(noise)
+    run = run_facts(
+        record,
+        settings,
+        [(item.layout, item.votes) for item in items],
+        configuration,
+        ours if method is None else method.assumptions(settings),
+        one_basis=method is None,
         budgets={"budget": settings.budgets},
         norm=f"l{noise.norm}",
-        alpha=settings.alpha,
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
-        assumptions=_assumptions(record, settings, saving),
-        threat=settings.threat.words(noise),
-        proven=settings.simultaneous.simultaneous,
-        saving=saving,
-        smoothing=describe_smoothing(configuration, [item.layout for item in items], record.sampled),
-        promise="" if method is None else method.promise(settings).format(threat=settings.threat.words(noise)),
+        threat=threat,
+        promise="" if method is None else method.promise(settings).format(threat=threat),
     )
     tell = None if progress is None else progress.message
     certify = partial(certify_item, tell=tell) if method is None else method.certify
@@ -71,16 +74,3 @@ def assemble(
         certified.append(consistent(certify(item, noise, settings)))
     tell_certifying(progress, len(items), len(items))
     return build_dataset(certified, run)
-
-
-def _assumptions(record: RunRecord, settings: Settings, saving: Saving | None) -> tuple[str, ...]:
-    """Sentences that the promise rests on besides α, N₁ and N₂."""
-    method = settings.method
-    names = " and ".join(certificate.name for certificate in settings.certificates)
-    sentences = [f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}."]
-    if method is not None:
-        sentences = list(method.assumptions(settings))
-    sentences += common_assumptions(settings, record, saving, one_basis=method is None)
-    if record.noise.get("clamp"):
-        sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")
-    return tuple(sentences)

@@ -10,10 +10,10 @@ from types import NoneType
 
 import numpy as np
 
-from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import CandidateRule, ScoreBound, Simultaneous
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import AnyBounds, Bound, as_bounds
-from localsmooth.errors import InvalidInputError, require_kind, require_several
+from localsmooth.collective import AnyBounds
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
@@ -22,11 +22,11 @@ from localsmooth.runs import SamplingPlan, Store
 from localsmooth.sampling import SamplingOptions, Subject
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.threat import ItemThreat, NormBall
-from localsmooth.tasks.registry import DEFAULT_BOUNDS, default_certificate
+from localsmooth.tasks.registry import default_certificate
+from localsmooth.tasks.strategies import Strategies, as_number
 
 __all__ = ["Drawn", "ItemMethod", "Settings", "equally_spaced", "short_decimal"]
 
-_SMALLEST_ALPHA = 1e-60
 _LAST_BITS = 4  # a grid rounds its step, each multiple of it, and the sum with its start
 
 
@@ -138,7 +138,7 @@ class ItemMethod(ABC):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Settings:
+class Settings(Strategies):
     """Failure probability, budgets and the strategies between tallies and certified counts.
 
     Parameters
@@ -170,12 +170,7 @@ class Settings:
         For α outside (0, 1), missing, negative or infinite budgets, and strategies that are none.
     """
 
-    alpha: float
     budgets: tuple[float, ...]
-    certificates: tuple[VoteCertificate | ScoreCertificate, ...]
-    bounds: Mapping[str, Bound]
-    simultaneous: Simultaneous | CandidateRule
-    score_bound: ScoreBound
     threat: ItemThreat
     method: ItemMethod | None
 
@@ -190,40 +185,19 @@ class Settings:
         threat: ItemThreat | None = None,
         method: ItemMethod | None = None,
     ) -> None:
-        failure = _number("alpha", alpha)
-        if not _SMALLEST_ALPHA <= failure < 1:
-            raise InvalidInputError("alpha", f"got {failure}", "Pass a probability between 0 and 1, such as 0.01")
-        sizes = [_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))]
+        super().__init__(alpha, certificates, bounds, simultaneous, score_bound)
+        sizes = [as_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))]
         if not sizes or not all(0 <= size < math.inf for size in sizes):
             raise InvalidInputError(
                 "budgets", "there is none, or one is negative, infinite or NaN", "Pass at least one finite ε >= 0"
             )
-        named = DEFAULT_BOUNDS if bounds is None else as_bounds(bounds)
-        if not named:
-            raise InvalidInputError("bounds", "there is none", "Pass at least one collective bound")
-        if isinstance(certificates, list) and not certificates:  # the empty tuple stands for the default
-            raise InvalidInputError("certificates", "there is none", "Pass at least one base certificate")
-        require_several("certificates", certificates or (), "base certificates")
-        for one in certificates or ():
-            require_kind("certificates", one, VoteCertificate, ScoreCertificate)
-        for name, value, kinds in (
-            ("simultaneous", simultaneous, (Simultaneous, CandidateRule)),
-            ("score_bound", score_bound, (ScoreBound,)),
-            ("threat", threat, (ItemThreat,)),
-            ("method", method, (ItemMethod,)),
-        ):
-            require_kind(name, value, *kinds, NoneType)
-        for name, value in {
-            "alpha": failure,
-            "budgets": tuple(sorted({short_decimal(size) for size in sizes})),
-            "certificates": tuple(certificates or ()),
-            "bounds": named,
-            "simultaneous": Bonferroni() if simultaneous is None else simultaneous,
-            "score_bound": EmpiricalBernstein() if score_bound is None else score_bound,
-            "threat": NormBall() if threat is None else threat,
-            "method": method,
-        }.items():
-            object.__setattr__(self, name, value)
+        require_kind("threat", threat, ItemThreat, NoneType)
+        require_kind("method", method, ItemMethod, NoneType)
+        self._hold(
+            budgets=tuple(sorted({short_decimal(size) for size in sizes})),
+            threat=NormBall() if threat is None else threat,
+            method=method,
+        )
 
     def completed(self, noise: Noise) -> Settings:
         """Name the certificate that goes with the noise if none is named, and let a baseline adjust the rest.
@@ -246,17 +220,3 @@ class Settings:
     def largest_budget(self) -> float:
         """The last of the budgets."""
         return self.budgets[-1]
-
-    @property
-    def needs_scores(self) -> bool:
-        """Whether scores must be counted beside votes."""
-        return any(isinstance(certificate, ScoreCertificate) for certificate in self.certificates)
-
-
-def _number(field: str, value: object) -> float:
-    try:
-        if isinstance(value, str):
-            raise TypeError
-        return float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(field, f"got {value!r}", "Pass numbers") from None

@@ -24,7 +24,7 @@ from localsmooth.results import (
     consistent,
 )
 from localsmooth.runs import RunIdentity
-from localsmooth.tasks.description import common_assumptions, describe_smoothing, saving_of
+from localsmooth.tasks.description import run_facts
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
 from localsmooth.tasks.graphs.graph import UNLABELED
 from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
@@ -103,17 +103,16 @@ def graph_result(
             else:
                 curve = _counted(sampled, certified, mask & alone, mask & ~alone, rows, caps)
             curves[target, bound] = curve
-    saving = saving_of([(sampled.layout, sampled.votes)], record)
-    run = record.run_info(
+    run = run_facts(
+        record,
+        settings,
+        [(sampled.layout, sampled.votes)],
+        configuration,
+        _assumptions(sampled, settings),
+        outputs="nodes",
         budgets={kind: tuple(map(float, getattr(settings, kind))) for kind in ("additions", "deletions")},
         norm="l0",
-        alpha=settings.alpha,
-        bound_names=tuple(settings.bounds),
-        assumptions=(*_assumptions(sampled, settings), *common_assumptions(settings, record, saving, outputs="nodes")),
-        saving=saving,
         threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
-        proven=settings.simultaneous.simultaneous,
-        smoothing=describe_smoothing(configuration, [sampled.layout], record.sampled),
     )
     return build_dataset([consistent(_item(sampled, certified, name, curves, alone & alive))], run)
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from numbers import Real
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import NoneType
 
 from localsmooth.baselines import SparseSmooth
-from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import CandidateRule, ScoreBound, Simultaneous
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import Bound, Naive, as_bounds
-from localsmooth.errors import InvalidInputError, require_kind, require_several
+from localsmooth.collective import AnyBounds, Naive
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.tasks.graphs.threat import AttackLimits
-from localsmooth.tasks.registry import DEFAULT_BOUNDS
+from localsmooth.tasks.strategies import Strategies
 
-__all__ = ["GraphSettings"]
+__all__ = ["ADDITIONS", "GraphSettings"]
+
+ADDITIONS = tuple(range(11))
+"""Budgets ε⁺ that are certified where none are named."""
 
 
-@dataclass(frozen=True, eq=False)
-class GraphSettings:
+@dataclass(frozen=True, eq=False, init=False)
+class GraphSettings(Strategies):
     """Failure probability, budgets and the strategies between tallies and certified counts.
 
     Parameters
@@ -29,14 +31,8 @@ class GraphSettings:
         Probability with which the certificate may fail.
     additions, deletions
         Budgets ε⁺ and ε⁻; sorted, with 0. Each is certified alone, and so is every pair.
-    certificates
-        Base certificates; votes and scores share α, and each node relies on one of the two.
-    bounds
-        Collective bounds by the names they get in the result, weakest first.
-    simultaneous
-        How the risk is shared among the certified nodes.
-    score_bound
-        Bound on scores, for certificates that need it.
+    certificates, bounds, simultaneous, score_bound
+        As in `localsmooth.Settings`; the certificate is `RenyiVotes` by default.
     limits
         What the adversary is denied besides.
     strictly_local
@@ -52,43 +48,36 @@ class GraphSettings:
         For α outside (0, 1), negative budgets, empty lists, and settings that a baseline would not heed.
     """
 
-    alpha: float
-    additions: Sequence[int] = tuple(range(11))
-    deletions: Sequence[int] = tuple(range(41))
-    certificates: Sequence[VoteCertificate | ScoreCertificate] = (RenyiVotes(),)
-    bounds: Mapping[str, Bound] = field(default_factory=lambda: DEFAULT_BOUNDS)
-    simultaneous: Simultaneous | CandidateRule = field(default_factory=Bonferroni)
-    score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
-    limits: AttackLimits = field(default_factory=AttackLimits)
-    strictly_local: bool = False
-    baseline: SparseSmooth | None = None
+    additions: tuple[int, ...]
+    deletions: tuple[int, ...]
+    limits: AttackLimits
+    strictly_local: bool
+    baseline: SparseSmooth | None
 
-    def __post_init__(self) -> None:
-        require_several("certificates", self.certificates, "base certificates")
-        for one in self.certificates:
-            require_kind("certificates", one, VoteCertificate, ScoreCertificate)
-        for name, kinds in (
-            ("alpha", (Real,)),
-            ("simultaneous", (Simultaneous, CandidateRule)),
-            ("score_bound", (ScoreBound,)),
-            ("limits", (AttackLimits,)),
-            ("baseline", (SparseSmooth, NoneType)),
-        ):
-            require_kind(name, getattr(self, name), *kinds)
-        if not 1e-60 <= self.alpha < 1:
-            raise InvalidInputError("alpha", f"got {self.alpha}", "Pass a probability between 0 and 1, such as 0.01")
-        for name in ("additions", "deletions"):
-            try:
-                budgets = sorted({0, *(operator.index(budget) for budget in getattr(self, name))})
-            except TypeError:
-                raise InvalidInputError(name, "a budget is no whole number", "Pass numbers of flips") from None
-            if budgets[0] < 0:
-                raise InvalidInputError(name, f"got {budgets[0]}", "Pass numbers of flips >= 0")
-            object.__setattr__(self, name, tuple(budgets))
-        object.__setattr__(self, "bounds", as_bounds(self.bounds))
-        for name in ("certificates", "bounds"):
-            if not getattr(self, name):
-                raise InvalidInputError(name, "there is none", "Pass at least one")
+    def __init__(
+        self,
+        alpha: float,
+        additions: Sequence[int] = ADDITIONS,
+        deletions: Sequence[int] = tuple(range(41)),
+        certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
+        bounds: AnyBounds | None = None,
+        simultaneous: Simultaneous | CandidateRule | None = None,
+        score_bound: ScoreBound | None = None,
+        limits: AttackLimits | None = None,
+        strictly_local: bool = False,
+        baseline: SparseSmooth | None = None,
+    ) -> None:
+        super().__init__(alpha, certificates, bounds, simultaneous, score_bound)
+        require_kind("limits", limits, AttackLimits, NoneType)
+        require_kind("baseline", baseline, SparseSmooth, NoneType)
+        self._hold(
+            certificates=self.certificates or (RenyiVotes(),),
+            additions=_flips("additions", additions),
+            deletions=_flips("deletions", deletions),
+            limits=AttackLimits() if limits is None else limits,
+            strictly_local=strictly_local,
+            baseline=baseline,
+        )
         if self.baseline is not None:
             if not all(isinstance(certificate, VoteCertificate) for certificate in self.certificates):
                 raise InvalidInputError("certificates", f"{self.baseline.name} counts votes", "Leave scores out")
@@ -98,14 +87,19 @@ class GraphSettings:
                     f"{self.baseline.name} knows neither receptive fields nor limits per node or cluster",
                     "Leave these out, or certify without the baseline",
                 )
-            object.__setattr__(self, "bounds", {"naive": Naive()})
-
-    @property
-    def needs_scores(self) -> bool:
-        """Whether certificates from scores are asked for."""
-        return any(isinstance(certificate, ScoreCertificate) for certificate in self.certificates)
+            self._hold(bounds={"naive": Naive()})
 
     @property
     def largest_budget(self) -> float:
         """The largest number of flips of one kind."""
         return float(max(self.additions[-1], self.deletions[-1]))
+
+
+def _flips(name: str, given: Sequence[int]) -> tuple[int, ...]:
+    try:
+        budgets = sorted({0, *map(operator.index, given)})
+    except TypeError:
+        raise InvalidInputError(name, "a budget is no whole number", "Pass numbers of flips") from None
+    if budgets[0] < 0:
+        raise InvalidInputError(name, f"got {budgets[0]}", "Pass numbers of flips >= 0")
+    return tuple(budgets)

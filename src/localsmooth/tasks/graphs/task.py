@@ -25,7 +25,7 @@ from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth
 from localsmooth.tasks.graphs.sampler import AttributeSubject
-from localsmooth.tasks.graphs.settings import GraphSettings
+from localsmooth.tasks.graphs.settings import ADDITIONS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.registry import known_bounds
@@ -157,7 +157,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     @classmethod
     def settings(cls, record: RunRecord) -> GraphSettings:
         """α, budgets and bounds of the record."""
-        additions = record.details.get("additions", GraphSettings.additions)
+        additions = record.details.get("additions", ADDITIONS)
         deletions = [int(budget) for budget in record.budgets]
         return GraphSettings(record.alpha, additions, deletions, bounds=known_bounds(record.bound_names))
 
