@@ -4,42 +4,36 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import xarray as xr
 from rich.console import Console
 
 from localsmooth.cli.commands import Log, Place
-from localsmooth.cli.graph import print_graph_summary, run_graph_configuration
+from localsmooth.cli.graph import print_graph_summary
 from localsmooth.cli.summary import print_summary
 from localsmooth.cli.telling import Teller, telling
-from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration, with_execution
+from localsmooth.config import AnyFile, Configuration, load_any_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
-from localsmooth.tasks import Smoothing
-from localsmooth.tasks.arrays import ArrayTask
+from localsmooth.results import has_joint
+from localsmooth.tasks import Smoothing, Task
 
 __all__ = ["certify", "run_configuration"]
 
 
 def run_configuration(
-    configuration: Configuration,
-    out: Path,
-    told: Teller,
-    *,
-    store: str | None = None,
-    part: Part | None = None,
+    configuration: AnyFile, out: Path, told: Teller, *, store: str | None = None, part: Part | None = None
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
+    file = out / "network.safetensors"
     try:
+        if not isinstance(configuration, Configuration) and not file.exists():
+            told.say("Preparing the model; a network without weights is trained now.")
+        made = cast("tuple[Task[Any, Any], Smoothing, Any]", configuration.build(file))
         return certify_task(
-            ArrayTask(configuration.model.build(configuration.sampling), configuration.items()),
-            Smoothing(
-                configuration.layout.build(configuration.noise),
-                configuration.sampling.build(),
-                configuration.noise.build(),
-            ),
-            configuration.certificate.build(configuration.noise),
+            *made,
             run=Run(
                 out,
                 configuration.name,
@@ -82,17 +76,11 @@ def certify(
         )
         share = None if part is None else Part.parse(part)
         try:
-            if isinstance(configuration, GraphConfiguration):
-                result, show = (
-                    run_graph_configuration(configuration, out, told, store=store, part=share),
-                    print_graph_summary,
-                )
-            else:
-                result, show = run_configuration(configuration, out, told, store=store, part=share), _show
+            result = run_configuration(configuration, out, told, store=store, part=share)
         except OtherPartsMissingError as finished:
             told.say(str(finished))
             return
-        told.result(result, out, show)
+        told.result(result, out, print_graph_summary if has_joint(result) else _show)
 
 
 def _show(result: xr.Dataset, console: Console) -> None:

@@ -13,55 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from localsmooth.cli.summary import print_summary
-from localsmooth.cli.telling import Teller
 from localsmooth.collective import as_bounds
-from localsmooth.config import GraphCertificateSection, GraphConfiguration, load_graph_certificate
+from localsmooth.config import GraphCertificateSection, load_graph_certificate
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import Part
-from localsmooth.pipeline import Run, certify
 from localsmooth.results import kind_curve
-from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import RunRecord, Smoothing
+from localsmooth.tasks import RunRecord
 from localsmooth.tasks.graphs import GraphSettings, GraphTask
 
-__all__ = ["graph_settings", "print_graph_summary", "run_graph_configuration"]
+__all__ = ["graph_settings", "print_graph_summary"]
 
 _SHOWN = 7
-
-
-def run_graph_configuration(
-    configuration: GraphConfiguration,
-    out: Path,
-    told: Teller,
-    *,
-    store: str | None = None,
-    part: Part | None = None,
-) -> xr.Dataset:
-    """Train or load, sample what is missing, and certify into a run directory."""
-    file = out / "network.safetensors"
-    try:
-        data = configuration.graph.build(configuration.noise)
-        if not file.exists():
-            told.say("Preparing the model; a network without weights is trained now.")
-        classifier = configuration.model.build(data, file)
-        return certify(
-            GraphTask(classifier, data.graph, data.nodes, called=data.name),
-            Smoothing(data.layout, configuration.sampling.build()),
-            configuration.certificate.build(),
-            run=Run(
-                out,
-                configuration.name,
-                configuration.execution.build(),
-                store,
-                part,
-                told.progress,
-                SamplingOptions(batch_size=configuration.sampling.batch_size),
-                configuration=configuration.model_dump(mode="json"),
-            ),
-        )
-    except KeyboardInterrupt:
-        told.interrupted()
-        raise
 
 
 def graph_settings(

@@ -15,9 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from localsmooth.cli.certify import run_configuration
-from localsmooth.cli.graph import run_graph_configuration
 from localsmooth.cli.telling import Teller
-from localsmooth.config import GraphConfiguration
 from localsmooth.report import SweepPage, points_table, verdict
 from localsmooth.sweep import (
     AnyConfiguration,
@@ -39,8 +37,6 @@ __all__ = ["certify_quietly", "sweep"]
 def certify_quietly(configuration: AnyConfiguration, out: Path) -> xr.Dataset:
     """Certify one point; several of them share the terminal, so that none may write to it."""
     silent = Teller(Console(file=io.StringIO()))
-    if isinstance(configuration, GraphConfiguration):
-        return run_graph_configuration(configuration, out, silent)
     with warnings.catch_warnings():
         # Certificates of one run that do not hold together: what the sweep's page says of all of its points.
         warnings.filterwarnings("ignore", "(?s).*held another certificate from the same samples")

@@ -3,9 +3,11 @@
 from localsmooth.config.baselines import CentreSmoothingSection
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import ArraysSection, ImageFilesSection
+from localsmooth.config.edges import EdgeConfiguration
 from localsmooth.config.faults import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.load import (
+    AnyFile,
     load_any_configuration,
     load_certificate,
     load_configuration,
@@ -23,12 +25,14 @@ from localsmooth.config.section import Section
 
 __all__ = [
     "NOISE_SECTIONS",
+    "AnyFile",
     "AnyNoise",
     "ArraysSection",
     "CentreSmoothingSection",
     "CertificateSection",
     "Configuration",
     "ConfigurationError",
+    "EdgeConfiguration",
     "GraphCertificateSection",
     "GraphConfiguration",
     "ImageFilesSection",

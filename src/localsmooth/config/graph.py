@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -20,7 +21,9 @@ from localsmooth.config.section import Section
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import SamplingPlan
-from localsmooth.tasks.graphs import AttackLimits, GraphSettings
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import Smoothing
+from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection"]
 
@@ -45,6 +48,13 @@ class GraphSamplingSection(Section):
     def build(self) -> SamplingPlan:
         """Make the sampling plan."""
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size)
+
+    def options(self) -> SamplingOptions:
+        """Make the options of execution."""
+        return SamplingOptions(batch_size=self.batch_size)
+
+    def score_counting(self) -> None:
+        """Scores are counted as the certificates need them."""
 
 
 class GraphCertificateSection(StrategySection):
@@ -145,3 +155,23 @@ class GraphConfiguration(Section):
         if self.certificate.strictly_local and isinstance(self.model, GraphModuleSection) and self.model.depth is None:
             raise ValueError("certificate.strictly_local: say how far the module sees (model.depth)")
         return self
+
+    def build(self, file: Path) -> tuple[GraphTask, Smoothing, GraphSettings]:
+        """Make task, smoothing and settings; a network is trained, or read from the file.
+
+        Parameters
+        ----------
+        file
+            Where trained weights are kept.
+
+        Raises
+        ------
+        ConfigurationError
+            Naming the key at fault.
+        """
+        data = self.graph.build(self.noise)
+        return (
+            GraphTask(self.model.build(data, file), data.graph, data.nodes, called=data.name),
+            Smoothing(data.layout, self.sampling.build()),
+            self.certificate.build(),
+        )

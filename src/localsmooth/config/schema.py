@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -27,6 +28,8 @@ from localsmooth.layout import (
     linear_in_variance,
 )
 from localsmooth.locality import LevelsFile, item_digest, read_levels, require_unseen
+from localsmooth.tasks import Smoothing
+from localsmooth.tasks.arrays import ArrayTask, Settings
 
 __all__ = ["Configuration", "LayoutSection", "LocalitySection"]
 
@@ -119,6 +122,26 @@ class Configuration(Section):
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with noises, certificates and bounds of your own."""
+
+    def build(self, file: Path) -> tuple[ArrayTask, Smoothing, Settings]:
+        """Make task, smoothing and settings.
+
+        Parameters
+        ----------
+        file
+            Not used: nothing is trained.
+
+        Raises
+        ------
+        ConfigurationError, InvalidInputError
+            Naming the key at fault.
+        """
+        del file
+        return (
+            ArrayTask(self.model.build(self.sampling), self.items()),
+            Smoothing(self.layout.build(self.noise), self.sampling.build(), self.noise.build()),
+            self.certificate.build(self.noise),
+        )
 
     def items(self) -> ItemSet:
         """Load the items to certify.

@@ -1,0 +1,146 @@
+"""The sections of a configuration file for a node classifier whose edges are perturbed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.execution import ExecutionSection
+from localsmooth.config.faults import ConfigurationError
+from localsmooth.config.graph import GraphSamplingSection
+from localsmooth.config.graph_data import Count, GraphData
+from localsmooth.config.graph_models import AnyGraphModel
+from localsmooth.config.noises import SparseFlipsSection
+from localsmooth.config.plugins import PluginsSection
+from localsmooth.config.section import ExistingPath, Section
+from localsmooth.layout import Layout
+from localsmooth.tasks import Smoothing
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.graphs import (
+    AttributedGraph,
+    EdgeTask,
+    affinity_ranks,
+    cluster_pair_layout,
+    isotropic_node_layout,
+    isotropic_pair_layout,
+    load_npz,
+    metis_clusters,
+    spectral_clusters,
+    split_per_class,
+)
+
+__all__ = ["EdgeConfiguration", "EdgeSection"]
+
+
+class EdgeSection(Section):
+    """The graph whose edges are perturbed, and which of its nodes are certified."""
+
+    data: ExistingPath
+    """An .npz file as `[graph]` takes it, of at most 4096 nodes, all of which stay."""
+    reference: ExistingPath | None = None
+    """Another graph on the same nodes, such as an earlier one, in such a file: clusters, and how near they are to each
+    other, come from its edges. They must not come from those that are perturbed."""
+    clusters: Count = 1
+    """Number of clusters that share a noise level; 1 is isotropic smoothing, more need a reference."""
+    clustering: Literal["metis", "spectral"] = "metis"
+    """METIS (with the extra `graph`), or spectral clustering."""
+    per_class: Count = 20
+    """Training nodes per class, and validation nodes per class; the rest is the test set."""
+    split_seed: int = Field(default=0, ge=0)
+    """Another seed gives another split."""
+    evaluate: Literal["test", "validation"] = "test"
+    """Nodes that are certified."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> EdgeSection:
+        if self.clusters > 1 and self.reference is None:
+            raise ValueError("clusters: more than one need a reference, whose edges nobody perturbs")
+        return self
+
+    def build(self, noise: SparseFlipsSection) -> GraphData:
+        """Read the graph, split its nodes, and lay out the noise.
+
+        Parameters
+        ----------
+        noise
+            The probabilities that the clusters get.
+
+        Raises
+        ------
+        ConfigurationError
+            If the reference is about other nodes.
+        """
+        graph = load_npz(self.data)
+        split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)
+        nodes = split.test if self.evaluate == "test" else split.validation
+        return GraphData(graph, split, self._layout(graph, noise), nodes, Path(self.data).stem)
+
+    def _layout(self, graph: AttributedGraph, noise: SparseFlipsSection) -> Layout:
+        if self.reference is None or self.clusters == 1:
+            return isotropic_pair_layout(graph.nodes, addition=noise.addition_min, deletion=noise.deletion_min)
+        reference = load_npz(self.reference)
+        if reference.nodes != graph.nodes:
+            raise ConfigurationError(f"edges.reference: it has {reference.nodes} nodes, the graph {graph.nodes}.")
+        clusters = (metis_clusters if self.clustering == "metis" else spectral_clusters)(reference, self.clusters, 0)
+        return cluster_pair_layout(
+            np.asarray(clusters),
+            affinity_ranks(reference.adjacency, clusters),
+            addition=(noise.addition_min, noise.addition_max),
+            deletion=(noise.deletion_min, noise.deletion_max),
+        )
+
+
+class EdgeConfiguration(Section):
+    """One certification of a graph's nodes against flips of edges; the section [edges] tells it from other runs."""
+
+    name: str = "localized"
+    """What reports call the method."""
+    edges: EdgeSection
+    """The graph and its clusters."""
+    model: AnyGraphModel
+    """The base classifier; a network that is trained here is trained on the graph as it is."""
+    noise: SparseFlipsSection
+    """The smoothing distribution, in the output's own cluster and in the farthest."""
+    sampling: GraphSamplingSection = Field(default_factory=GraphSamplingSection)
+    """How samples are drawn."""
+    certificate: CertificateSection
+    """What is proven from them: budgets are numbers of edges."""
+    execution: ExecutionSection = Field(default_factory=ExecutionSection)
+    """Where samples are drawn."""
+    plugins: PluginsSection = Field(default_factory=PluginsSection)
+    """Modules with certificates and bounds of your own."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> EdgeConfiguration:
+        noise = self.noise
+        if self.edges.clusters == 1 and (
+            noise.addition_min != noise.addition_max or noise.deletion_min != noise.deletion_max
+        ):
+            raise ValueError("noise: one cluster has one level; repeat the same numbers")
+        return self
+
+    def build(self, file: Path) -> tuple[EdgeTask, Smoothing, Settings]:
+        """Make task, smoothing and settings; a network is trained, or read from the file.
+
+        Parameters
+        ----------
+        file
+            Where trained weights are kept.
+
+        Raises
+        ------
+        ConfigurationError
+            Naming the key at fault.
+        """
+        data = self.edges.build(self.noise)
+        still = isotropic_node_layout(data.graph.nodes, addition=0.0, deletion=0.0)
+        classifier = self.model.build(GraphData(data.graph, data.split, still, data.nodes, data.name), file)
+        return (
+            EdgeTask(classifier, data.graph, data.nodes, called=data.name),
+            Smoothing(data.layout, self.sampling.build(), self.noise.build()),
+            self.certificate.build(self.noise),
+        )
