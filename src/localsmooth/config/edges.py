@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.faults import ConfigurationError
-from localsmooth.config.graph import GraphSamplingSection
-from localsmooth.config.graph_data import Count, GraphData
+from localsmooth.config.graph import NodeRunSection
+from localsmooth.config.graph_data import Count, GraphData, NodesSection
 from localsmooth.config.graph_models import AnyGraphModel
 from localsmooth.config.noises import SparseFlipsSection
-from localsmooth.config.plugins import PluginsSection
-from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.section import ExistingPath
 from localsmooth.layout import Layout
 from localsmooth.tasks import Smoothing
 from localsmooth.tasks.arrays import Settings
@@ -28,15 +24,12 @@ from localsmooth.tasks.graphs import (
     isotropic_node_layout,
     isotropic_pair_layout,
     load_npz,
-    metis_clusters,
-    spectral_clusters,
-    split_per_class,
 )
 
 __all__ = ["EdgeConfiguration", "EdgeSection"]
 
 
-class EdgeSection(Section):
+class EdgeSection(NodesSection):
     """The graph whose edges are perturbed, and which of its nodes are certified."""
 
     data: ExistingPath
@@ -46,14 +39,6 @@ class EdgeSection(Section):
     other, come from its edges. They must not come from those that are perturbed."""
     clusters: Count = 1
     """Number of clusters that share a noise level; 1 is isotropic smoothing, more need a reference."""
-    clustering: Literal["metis", "spectral"] = "metis"
-    """METIS (with the extra `graph`), or spectral clustering."""
-    per_class: Count = 20
-    """Training nodes per class, and validation nodes per class; the rest is the test set."""
-    split_seed: int = Field(default=0, ge=0)
-    """Another seed gives another split."""
-    evaluate: Literal["test", "validation"] = "test"
-    """Nodes that are certified."""
 
     @model_validator(mode="after")
     def _fits(self) -> EdgeSection:
@@ -75,8 +60,7 @@ class EdgeSection(Section):
             If the reference is about other nodes.
         """
         graph = load_npz(self.data)
-        split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)
-        nodes = split.test if self.evaluate == "test" else split.validation
+        split, nodes = self.split(graph)
         return GraphData(graph, split, self._layout(graph, noise), nodes, Path(self.data).stem)
 
     def _layout(self, graph: AttributedGraph, noise: SparseFlipsSection) -> Layout:
@@ -85,34 +69,26 @@ class EdgeSection(Section):
         reference = load_npz(self.reference)
         if reference.nodes != graph.nodes:
             raise ConfigurationError(f"edges.reference: it has {reference.nodes} nodes, the graph {graph.nodes}.")
-        clusters = (metis_clusters if self.clustering == "metis" else spectral_clusters)(reference, self.clusters, 0)
+        clusters = self.clustered(reference, self.clusters)
         return cluster_pair_layout(
-            np.asarray(clusters),
+            clusters,
             affinity_ranks(reference.adjacency, clusters),
             addition=(noise.addition_min, noise.addition_max),
             deletion=(noise.deletion_min, noise.deletion_max),
         )
 
 
-class EdgeConfiguration(Section):
+class EdgeConfiguration(NodeRunSection):
     """One certification of a graph's nodes against flips of edges; the section [edges] tells it from other runs."""
 
-    name: str = "localized"
-    """What reports call the method."""
     edges: EdgeSection
     """The graph and its clusters."""
     model: AnyGraphModel
     """The base classifier; a network that is trained here is trained on the graph as it is."""
     noise: SparseFlipsSection
     """The smoothing distribution, in the output's own cluster and in the farthest."""
-    sampling: GraphSamplingSection = Field(default_factory=GraphSamplingSection)
-    """How samples are drawn."""
     certificate: CertificateSection
     """What is proven from them: budgets are numbers of edges."""
-    execution: ExecutionSection = Field(default_factory=ExecutionSection)
-    """Where samples are drawn."""
-    plugins: PluginsSection = Field(default_factory=PluginsSection)
-    """Modules with certificates and bounds of your own."""
 
     @model_validator(mode="after")
     def _fits(self) -> EdgeConfiguration:

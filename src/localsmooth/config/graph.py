@@ -25,7 +25,7 @@ from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing
 from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask
 
-__all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection"]
+__all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection", "NodeRunSection"]
 
 Count = Annotated[int, Field(ge=1)]
 Budget = Annotated[int, Field(ge=0)]
@@ -123,26 +123,30 @@ def _holds_for_flips(name: str) -> bool:
     return True
 
 
-class GraphConfiguration(Section):
-    """One certification of a graph's nodes; the section [graph] tells it from other runs."""
+class NodeRunSection(Section):
+    """What files about a graph's nodes have in common."""
 
     name: str = "localized"
     """What reports call the method."""
+    sampling: GraphSamplingSection = Field(default_factory=GraphSamplingSection)
+    """How samples are drawn."""
+    execution: ExecutionSection = Field(default_factory=ExecutionSection)
+    """Where samples are drawn."""
+    plugins: PluginsSection = Field(default_factory=PluginsSection)
+    """Modules with certificates and bounds of your own."""
+
+
+class GraphConfiguration(NodeRunSection):
+    """One certification of a graph's nodes; the section [graph] tells it from other runs."""
+
     graph: GraphSection
     """The graph and its clusters."""
     model: AnyGraphModel = Field(default_factory=lambda: AppnpSection(kind="appnp"))
     """The base classifier; by default an APPNP network."""
     noise: GraphNoiseSection = Field(default_factory=GraphNoiseSection)
     """The smoothing distribution."""
-    sampling: GraphSamplingSection = Field(default_factory=GraphSamplingSection)
-    """How samples are drawn."""
     certificate: GraphCertificateSection = Field(default_factory=GraphCertificateSection)
     """What is proven from them."""
-    execution: ExecutionSection = Field(default_factory=ExecutionSection)
-    """Where samples are drawn."""
-
-    plugins: PluginsSection = Field(default_factory=PluginsSection)
-    """Modules with certificates and bounds of your own."""
 
     @model_validator(mode="after")
     def _fits(self) -> GraphConfiguration:
