@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from localsmooth.config import Configuration, GraphConfiguration
+from localsmooth.config import Configuration, EdgeConfiguration, GraphConfiguration
 from localsmooth.config.section import Named, sections_of, selected_by
 
 TARGET = Path(__file__).parent.parent / "docs" / "configuration.md"
@@ -28,12 +28,15 @@ What is certified says `[data]`: arrays, pictures and data sets of them; point c
 [`examples/token_tagger.toml`](../examples/token_tagger.toml)).
 
 A file with a section `[graph]` describes a run on a graph, with [its own keys](#the-file-of-a-graph); see
-[`examples/digit_graph.toml`](../examples/digit_graph.toml).
+[`examples/digit_graph.toml`](../examples/digit_graph.toml). A file with a section `[edges]` describes one
+[against flips of edges](#the-file-of-a-graph-whose-edges-are-perturbed).
+
+The keys of a table are listed once, where it comes first.
 
 This page is made from the schema by `python scripts/document_configuration.py`.
 """
 
-TITLES = ("The file", "The file of a graph")
+TITLES = ("The file", "The file of a graph", "The file of a graph whose edges are perturbed")
 
 
 def type_words(annotation: object) -> str:
@@ -85,13 +88,15 @@ def rows(section: type[BaseModel]) -> list[str]:
     return made
 
 
-def describe(section: type[BaseModel], title: str, level: int) -> list[str]:
-    """A section with its keys, and then the sections inside it."""
+def describe(section: type[BaseModel], title: str, level: int, known: set[type[BaseModel]]) -> list[str]:
+    """A section with its keys, and then the sections inside it that another kind of file does not have as well."""
     words = " ".join((section.__doc__ or "").split())
     lines = [f"{'#' * level} {title}", "", words, "", *rows(section), ""]
     for name, field in keys(section):
         inner = sections_of(field)
         for choice in inner:
+            if choice in known:
+                continue
             tags = [
                 f'{key} = "{typing.get_args(f.annotation)[0]}"'
                 for key, f in choice.model_fields.items()
@@ -99,16 +104,24 @@ def describe(section: type[BaseModel], title: str, level: int) -> list[str]:
             ]
             path = name if title in TITLES else f"{title.split('`')[1].strip('[]')}.{name}"
             suffix = f" with `{tags[0]}`" if tags else ""
-            lines += describe(choice, f"`[{path}]`{suffix}", min(level + 1, 3))
+            lines += describe(choice, f"`[{path}]`{suffix}", min(level + 1, 3), known)
     return lines
+
+
+def inside(section: type[BaseModel]) -> set[type[BaseModel]]:
+    """All sections in one, at any depth."""
+    direct = {choice for _, field in keys(section) for choice in sections_of(field)}
+    return direct.union(*map(inside, direct))
 
 
 def document() -> str:
     """The whole page."""
-    file, graph = (
-        describe(made, title, 2) for made, title in zip((Configuration, GraphConfiguration), TITLES, strict=True)
-    )
-    return "\n".join([HEAD, *file, *graph]).rstrip() + "\n"
+    kinds = (Configuration, GraphConfiguration, EdgeConfiguration)
+    lines, known = [HEAD], set[type[BaseModel]]()
+    for kind, title in zip(kinds, TITLES, strict=True):
+        lines += describe(kind, title, 2, known)
+        known |= inside(kind)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 if __name__ == "__main__":

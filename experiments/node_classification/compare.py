@@ -32,7 +32,7 @@ from localsmooth.tasks.graphs import (
     node_certificates,
     sample_nodes,
 )
-from localsmooth.tasks.graphs.counters import node_counters
+from localsmooth.tasks.graphs.sampler import node_counters
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 
 CLUSTERS = 5

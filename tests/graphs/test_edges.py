@@ -4,13 +4,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import localsmooth as ls
 from localsmooth.baselines import SparseSmooth
+from localsmooth.cli.app import app
+from localsmooth.config import ConfigurationError, load_any_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.noise import Gaussian, drawable_probabilities
 from localsmooth.pipeline import Run, certify
+from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import ArraySubject, SamplingOptions
 from localsmooth.tasks import Smoothing
@@ -25,6 +29,7 @@ from localsmooth.tasks.graphs import (
     edge_bits,
     graph_from_arrays,
     isotropic_pair_layout,
+    save_npz,
     spectral_clusters,
 )
 from localsmooth.testing.chance import assert_binomial
@@ -276,3 +281,63 @@ def test_edges_have_all_that_arrays_have(tiny, tmp_path: Path):
     fingerprint = task.model.fingerprint()
     assert fingerprint == EdgeTask(NetworkClassifier(sharp_gcn(2, 2, 4)), tiny, np.array([0, 2, 4])).model.fingerprint()
     assert fingerprint != EdgeTask(NetworkClassifier(sharp_gcn(2, 2, 4)), tiny, np.array([0, 2])).model.fingerprint()
+
+
+EDGES = """
+[edges]
+data = "graph.npz"
+reference = "before.npz"
+clusters = 2
+clustering = "spectral"
+per_class = 2
+
+[model]
+kind = "gcn"
+hidden = [4]
+epochs = 5
+self_training = true
+
+[noise]
+distribution = "sparse-flips"
+addition_min = 0.02
+addition_max = 0.05
+deletion_min = 0.3
+deletion_max = 0.5
+
+[sampling]
+n_candidate = 20
+n_bound = 200
+
+[certificate]
+alpha = 0.1
+budgets = [0, 1, 2]
+"""
+
+
+def test_files_say_that_edges_are_perturbed(tmp_path: Path):
+    rng, labels = np.random.default_rng(0), np.arange(20) // 10
+    for name in ("graph", "before"):
+        joined = np.triu(rng.random((20, 20)) < np.where(labels[:, None] == labels, 0.5, 0.05), 1)
+        bits = (rng.random((20, 6)) < np.where(labels[:, None] == (np.arange(6) >= 3), 0.9, 0.1)).astype(int)
+        save_npz(graph_from_arrays((joined | joined.T).astype(int), bits, labels), tmp_path / f"{name}.npz")
+    (tmp_path / "edges.toml").write_text(EDGES, "utf-8")
+    run = CliRunner(env={"COLUMNS": "160"})
+    for command in ("certify edges.toml --out run", "recertify run --budgets 0,1,3", "report run --to page.html"):
+        words = [
+            str(tmp_path / word) if word.partition(".")[0] in ("edges", "run", "page") else word
+            for word in command.split()
+        ]
+        assert run.invoke(app, words, catch_exceptions=False).exit_code == 0
+    result, again = (load(tmp_path / "run" / f"{name}.nc") for name in ("result", "recertified"))
+    assert result["budget"].values.tolist() == [0, 1, 2]
+    assert again["budget"].values.tolist() == [0, 1, 3]
+    assert result.attrs["threat"] == "perturbation that changes at most ε bits"
+    assert (tmp_path / "run" / "network.safetensors").is_file()
+    for change, wrong in (
+        ('reference = "before.npz"\n', "reference"),
+        ("deletion_max = 0.5\n", "deletion_max"),
+        ('distribution = "sparse-flips"\n', "distribution"),
+    ):
+        (tmp_path / "wrong.toml").write_text(EDGES.replace(change, ""), "utf-8")
+        with pytest.raises(ConfigurationError, match=wrong):
+            load_any_configuration(tmp_path / "wrong.toml")

@@ -22,8 +22,9 @@ from localsmooth.tasks.graphs import (
     isotropic_node_layout,
     metis_clusters,
     sample_nodes,
-    score_histogram,
 )
+from localsmooth.tasks.graphs.sampler import SCORE_BINS
+from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.testing.chance import assert_binomial, mean_margin
 from tests.seeding import seeded
 
@@ -66,7 +67,7 @@ def test_tallies_do_not_depend_on_batches(setting):
 def test_every_sample_is_counted_once(setting):
     tally = sample_nodes(*setting, PLAN)
     assert (tally.n, tally.n_candidate) == (50, 20)
-    histogram = score_histogram(tally)
+    histogram = ScoreCounting("histogram", SCORE_BINS).tally(tally.further["scores.bins"], tally.n)
     assert (histogram.counts.sum(axis=1) == 50).all()
     # Votes and scores come from the same samples: a score above 1/2 is a vote.
     assert (histogram.counts[:, 129:].sum(axis=1) <= tally.votes).all()
@@ -136,7 +137,7 @@ def test_votes_and_scores_have_their_exact_expectation(tiny, fast):
     tally = sample_nodes(classifier, tiny, layout, SamplingPlan(100, count, seed=1, chunk_size=300))
     q, mu, _ = exact.statistics(exact.clean, tally.candidate, np.zeros(5))
     assert_binomial(tally.votes, count, np.clip(q, 0, 1))
-    histogram = score_histogram(tally)
+    histogram = ScoreCounting("histogram", SCORE_BINS).tally(tally.further["scores.bins"], tally.n)
     means, _ = histogram.scores()
     margin = mean_margin(count, numbers=5)
     # Scores are rounded down to 1/256.

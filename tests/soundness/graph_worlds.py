@@ -22,7 +22,7 @@ from localsmooth.tasks.graphs import (
     isotropic_pair_layout,
     receptive_fields,
 )
-from localsmooth.tasks.graphs.counters import SCORE_BINS
+from localsmooth.tasks.graphs.sampler import SCORE_BINS
 
 __all__ = ["BitTable", "GraphWorld", "attribute_world", "edge_world"]
 

@@ -27,7 +27,7 @@ from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing
 from localsmooth.tasks.arrays import Flips, Kind, Settings
 from localsmooth.tasks.graphs import AttackLimits, EdgeTask, GraphSettings
-from localsmooth.tasks.graphs.counters import SCORE_BINS
+from localsmooth.tasks.graphs.sampler import SCORE_BINS
 from localsmooth.tasks.scores import ScoreCounting
 
 PLAN = SamplingPlan(30, 60, seed=1)

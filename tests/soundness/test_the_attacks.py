@@ -27,7 +27,7 @@ from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing, arrays
 from localsmooth.tasks.arrays import ItemMethod, ItemThreat, NormBall, Settings
 from localsmooth.tasks.graphs import EdgeTask, sample_nodes
-from localsmooth.tasks.graphs.counters import SCORE_BINS
+from localsmooth.tasks.graphs.sampler import SCORE_BINS
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.testing.chance import assert_binomial
 

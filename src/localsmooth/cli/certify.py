@@ -9,7 +9,7 @@ import xarray as xr
 
 from localsmooth.cli.commands import Log, Place
 from localsmooth.cli.telling import Teller, telling
-from localsmooth.config import Configuration, GraphConfiguration, load_any_configuration, with_execution
+from localsmooth.config import AnyFile, load_any_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
@@ -18,7 +18,7 @@ __all__ = ["certify", "run_configuration"]
 
 
 def run_configuration(
-    configuration: Configuration | GraphConfiguration,
+    configuration: AnyFile,
     out: Path,
     told: Teller,
     *,

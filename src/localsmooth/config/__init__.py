@@ -3,6 +3,7 @@
 from localsmooth.config.baselines import CentreSmoothingSection
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import DATA_SECTIONS, ArraysSection, DataSection, ImageFilesSection, ItemsSection
+from localsmooth.config.edges import EdgeConfiguration
 from localsmooth.config.faults import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.layouts import (
@@ -14,6 +15,7 @@ from localsmooth.config.layouts import (
     one_level,
 )
 from localsmooth.config.load import (
+    AnyFile,
     certificate_section,
     load_any_configuration,
     load_certificate,
@@ -41,6 +43,7 @@ __all__ = [
     "NOISE_SECTIONS",
     "REACHES",
     "THREAT_SECTIONS",
+    "AnyFile",
     "AnyNoise",
     "ArraysSection",
     "CentreSmoothingSection",
@@ -48,6 +51,7 @@ __all__ = [
     "Configuration",
     "ConfigurationError",
     "DataSection",
+    "EdgeConfiguration",
     "ExistingPath",
     "GraphCertificateSection",
     "GraphConfiguration",

@@ -15,8 +15,8 @@ from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.graph_data import GraphNoiseSection, GraphSection
-from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection
+from localsmooth.config.graph_data import GraphData, GraphNoiseSection, GraphSection
+from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.section import Section
 from localsmooth.errors import InvalidInputError
@@ -24,9 +24,9 @@ from localsmooth.noise import Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing, Task
-from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask
+from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask, NodeClassifier
 
-__all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection"]
+__all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection", "NodeRunSection"]
 
 Count = Annotated[int, Field(ge=1)]
 Budget = Annotated[int, Field(ge=0)]
@@ -133,26 +133,39 @@ def _holds_for_flips(name: str) -> bool:
     return True
 
 
-class GraphConfiguration(Section):
-    """One certification of a graph's nodes; the section [graph] tells it from other runs."""
+class NodeRunSection(Section):
+    """What files about a graph's nodes have in common."""
 
     name: str = "localized"
     """What reports call the method."""
+    sampling: GraphSamplingSection = Field(default_factory=GraphSamplingSection)
+    """How samples are drawn."""
+    execution: ExecutionSection = Field(default_factory=ExecutionSection)
+    """Where samples are drawn."""
+    plugins: PluginsSection = Field(default_factory=PluginsSection)
+    """Modules with certificates and bounds of your own."""
+
+    def trained(
+        self, model: NetworkSection | GraphModuleSection, data: GraphData, out: Path, say: Callable[[str], None]
+    ) -> NodeClassifier:
+        """Make the classifier; a network without weights is trained, and kept in the run directory."""
+        file = out / "network.safetensors"
+        if not file.exists():
+            say("Preparing the model; a network without weights is trained now.")
+        return model.build(data, file)
+
+
+class GraphConfiguration(NodeRunSection):
+    """One certification of a graph's nodes; the section [graph] tells it from other runs."""
+
     graph: GraphSection
     """The graph and its clusters."""
     model: AnyGraphModel = Field(default_factory=lambda: AppnpSection(kind="appnp"))
     """The base classifier; by default an APPNP network."""
     noise: GraphNoiseSection = Field(default_factory=GraphNoiseSection)
     """The smoothing distribution."""
-    sampling: GraphSamplingSection = Field(default_factory=GraphSamplingSection)
-    """How samples are drawn."""
     certificate: GraphCertificateSection = Field(default_factory=GraphCertificateSection)
     """What is proven from them."""
-    execution: ExecutionSection = Field(default_factory=ExecutionSection)
-    """Where samples are drawn."""
-
-    plugins: PluginsSection = Field(default_factory=PluginsSection)
-    """Modules with certificates and bounds of your own."""
 
     @model_validator(mode="after")
     def _fits(self) -> GraphConfiguration:
@@ -176,9 +189,6 @@ class GraphConfiguration(Section):
         say
             Told what takes long.
         """
-        file = out / "network.safetensors"
         data = self.graph.build(self.noise)
-        if not file.exists():
-            say("Preparing the model; a network without weights is trained now.")
-        task = GraphTask(self.model.build(data, file), data.graph, data.nodes, called=data.name)
+        task = GraphTask(self.trained(self.model, data, out, say), data.graph, data.nodes, called=data.name)
         return task, Smoothing(data.layout, self.sampling.build()), self.certificate.build(SparseFlips())

@@ -24,7 +24,7 @@ from localsmooth.tasks.graphs import (
     split_per_class,
 )
 
-__all__ = ["GraphData", "GraphNoiseSection", "GraphSection"]
+__all__ = ["GraphData", "GraphNoiseSection", "GraphSection", "NodesSection"]
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -50,23 +50,37 @@ class GraphNoiseSection(Section):
     """Probability that a one becomes zero: in the output's own cluster, and in the farthest."""
 
 
-class GraphSection(Section):
-    """The graph, which of its nodes are certified, and its clusters."""
+class NodesSection(Section):
+    """Which nodes of a graph train, and which are certified; and how clusters are made."""
 
-    data: Literal["digits"] | ExistingPath = "digits"
-    """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
-    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `save_npz` of
-    `localsmooth.graphs` writes it. Of a file, the largest connected component is certified."""
     per_class: Count = 20
     """Training nodes per class, and validation nodes per class; the rest is the test set."""
     split_seed: int = Field(default=0, ge=0)
     """Another seed gives another split."""
     evaluate: Literal["test", "validation"] = "test"
     """Nodes that are certified."""
-    clusters: Count = 5
-    """Number of clusters that share a noise level; 1 is isotropic smoothing."""
     clustering: Literal["metis", "spectral"] = "metis"
     """METIS (with the extra `graph`), or spectral clustering."""
+
+    def split(self, graph: AttributedGraph) -> tuple[NodeSplit, Int[np.ndarray, "nodes"]]:
+        """Split the nodes, and name those to certify."""
+        split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)
+        return split, split.test if self.evaluate == "test" else split.validation
+
+    def clustered(self, graph: AttributedGraph, count: int) -> Int[np.ndarray, "nodes"]:
+        """Cluster of each node."""
+        return (metis_clusters if self.clustering == "metis" else spectral_clusters)(graph, count, 0)
+
+
+class GraphSection(NodesSection):
+    """The graph, which of its nodes are certified, and its clusters."""
+
+    data: Literal["digits"] | ExistingPath = "digits"
+    """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
+    `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `save_npz` of
+    `localsmooth.graphs` writes it. Of a file, the largest connected component is certified."""
+    clusters: Count = 5
+    """Number of clusters that share a noise level; 1 is isotropic smoothing."""
 
     def build(self, noise: GraphNoiseSection) -> GraphData:
         """Read and prepare the graph, split its nodes, and lay out the noise.
@@ -78,10 +92,7 @@ class GraphSection(Section):
         """
         embedded = self.data == "digits"
         graph = digit_graph() if embedded else largest_component(load_npz(self.data))
-        clustering = metis_clusters if self.clustering == "metis" else spectral_clusters
-        layout = cluster_layout(
-            clustering(graph, self.clusters, 0), graph.adjacency, addition=noise.addition, deletion=noise.deletion
-        )
-        split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)
-        nodes = split.test if self.evaluate == "test" else split.validation
+        clusters = self.clustered(graph, self.clusters)
+        layout = cluster_layout(clusters, graph.adjacency, addition=noise.addition, deletion=noise.deletion)
+        split, nodes = self.split(graph)
         return GraphData(graph, split, layout, nodes, "digits" if embedded else Path(self.data).stem)

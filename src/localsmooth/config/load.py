@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from localsmooth.config.certificate import CertificateSection
+from localsmooth.config.edges import EdgeConfiguration
 from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.faults import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
@@ -18,6 +19,7 @@ from localsmooth.config.schema import Configuration
 from localsmooth.disk import expanded, read_text
 
 __all__ = [
+    "AnyFile",
     "certificate_section",
     "load_any_configuration",
     "load_certificate",
@@ -29,6 +31,23 @@ __all__ = [
 ]
 
 _LARGEST_FILE = 1 << 20
+
+
+AnyFile = Configuration | GraphConfiguration | EdgeConfiguration
+"""What a file may describe."""
+_Kind = TypeVar("_Kind", bound=AnyFile)
+_KINDS: dict[str, type[AnyFile]] = {
+    "graph": GraphConfiguration,
+    "edges": EdgeConfiguration,
+}
+"""What a section of that name makes of a file."""
+
+
+def _parsed(kind: type[_Kind], values: Mapping[str, object], folder: Path | None) -> _Kind:
+    try:
+        return kind.model_validate(values, context={"folder": folder or Path()})
+    except ValidationError as error:
+        raise explain(kind, error) from None
 
 
 def parse_configuration(values: Mapping[str, object], folder: Path | None = None) -> Configuration:
@@ -46,22 +65,18 @@ def parse_configuration(values: Mapping[str, object], folder: Path | None = None
     ConfigurationError
         Naming every unknown key, missing key and bad value.
     """
-    try:
-        return Configuration.model_validate(values, context={"folder": folder or Path()})
-    except ValidationError as error:
-        raise explain(Configuration, error) from None
+    return _parsed(Configuration, values, folder)
 
 
 def parse_graph_configuration(values: Mapping[str, object], folder: Path | None = None) -> GraphConfiguration:
     """Validate the configuration of a run on a graph; see `parse_configuration`."""
-    try:
-        return GraphConfiguration.model_validate(values, context={"folder": folder or Path()})
-    except ValidationError as error:
-        raise explain(GraphConfiguration, error) from None
+    return _parsed(GraphConfiguration, values, folder)
 
 
-def load_any_configuration(path: Path | str) -> Configuration | GraphConfiguration:
-    """Read and validate a TOML file; a section [graph] makes it one of a run on a graph. Its plugins are imported.
+def load_any_configuration(path: Path | str) -> AnyFile:
+    """Read and validate a TOML file; a section [graph] or [edges] makes it one of a run on a graph.
+
+    The modules that its section [plugins] names are imported.
 
     Raises
     ------
@@ -70,11 +85,14 @@ def load_any_configuration(path: Path | str) -> Configuration | GraphConfigurati
     """
     path = expanded(path)
     values = read_toml(path)
-    if "graph" not in values:
-        return load_configuration(path)
+    kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
+    return _loaded(kind, path, values)
+
+
+def _loaded(kind: type[_Kind], path: Path, values: Mapping[str, object]) -> _Kind:
     try:
         import_plugins(values)
-        return parse_graph_configuration(values, path.parent)
+        return _parsed(kind, values, path.parent)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}:\n{error}") from None
 
@@ -88,25 +106,17 @@ def load_configuration(path: Path | str) -> Configuration:
         If the file is missing, too large, not TOML, or not a valid configuration.
     """
     path = expanded(path)
-    values = read_toml(path)
-    try:
-        import_plugins(values)
-        return parse_configuration(values, path.parent)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}:\n{error}") from None
-
-
-AnyConfiguration = TypeVar("AnyConfiguration", bound=Configuration | GraphConfiguration)
+    return _loaded(Configuration, path, read_toml(path))
 
 
 def with_execution(
-    configuration: AnyConfiguration,
+    configuration: _Kind,
     *,
     executor: str | None = None,
     workers: int | None = None,
     gpus_per_worker: float | None = None,
     address: str | None = None,
-) -> AnyConfiguration:
+) -> _Kind:
     """Draw samples elsewhere than the file says: an executor replaces its section, other values change it.
 
     Parameters

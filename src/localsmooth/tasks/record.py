@@ -22,7 +22,6 @@ __all__ = [
     "FINISHED",
     "ONE_BASIS",
     "Facts",
-    "Proven",
     "RunRecord",
     "RunRecordError",
     "load_record",

@@ -1,5 +1,6 @@
 """Arrays: images, volumes, sequences, tables of features."""
 
+from localsmooth.tasks.arrays.inputs import require_one_each
 from localsmooth.tasks.arrays.item import SampledItem, target_masks
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
@@ -18,5 +19,6 @@ __all__ = [
     "SampledItem",
     "Settings",
     "equally_spaced",
+    "require_one_each",
     "target_masks",
 ]

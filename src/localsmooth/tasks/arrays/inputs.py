@@ -15,7 +15,7 @@ from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_form, check_item, check_model
 
-__all__ = ["class_names_of", "item_set", "layouts_of", "require_model"]
+__all__ = ["class_names_of", "item_set", "layouts_of", "require_model", "require_one_each"]
 
 _LEADING_AXIS = "Pass one array per item, channels first (a single image needs a leading axis: image[None])"
 _LARGE = 1 << 22  # elements of an item from which on the model gets but one sample of all of it to see
@@ -124,6 +124,31 @@ def layouts_of(
         if (id(rule), size) not in made:
             made[id(rule), size] = _fitting(rule, size, shapes[size])
     return [made[id(rule), item.image.shape] for item, rule in zip(items, given, strict=True)]
+
+
+def require_one_each(items: ItemSet, layouts: Sequence[Layout], what: str, remedy: str) -> None:
+    """Refuse a model that does not make one prediction for each position of an item.
+
+    Parameters
+    ----------
+    items, layouts
+        Items, each with its layout.
+    what
+        What positions are called.
+    remedy
+        What to do about it.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the item.
+    """
+    for item, layout in zip(items, layouts, strict=True):
+        if layout.outputs.shape != item.image.shape[1:]:
+            problem = (
+                f'predictions of shape {layout.outputs.shape} for the {item.image.shape[1]} {what} of "{item.name}"'
+            )
+            raise InvalidInputError("model", f"it makes {problem}", remedy)
 
 
 def _fitting(rule: Layout | LayoutRecipe, size: tuple[int, ...], shape: tuple[int, ...]) -> Layout:

@@ -4,7 +4,6 @@ from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSampl
 from localsmooth.tasks.graphs.certified_nodes import NodeCurve, certify_nodes, node_certificates
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
-from localsmooth.tasks.graphs.counters import node_counters
 from localsmooth.tasks.graphs.digits import digit_graph
 from localsmooth.tasks.graphs.edges import (
     EdgeModel,
@@ -26,7 +25,7 @@ from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layo
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
-from localsmooth.tasks.graphs.sampler import AttributeSubject, sample_nodes
+from localsmooth.tasks.graphs.sampler import AttributeSubject, node_counters, sample_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.split import NodeSplit, split_per_class
 from localsmooth.tasks.graphs.task import GraphTask

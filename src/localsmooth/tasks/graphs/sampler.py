@@ -29,12 +29,19 @@ from localsmooth.sampling import (
 )
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.tasks.graphs.classifier import NodeClassifier
-from localsmooth.tasks.graphs.counters import node_counters
 from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.scores import ScoreCounting
 
-__all__ = ["AttributeSubject", "sample_nodes"]
+__all__ = ["SCORE_BINS", "AttributeSubject", "node_counters", "sample_nodes"]
 
 GRAPHS_PER_PASS = 8
+SCORE_BINS = 256
+"""Grid steps of the scores unless another number is asked for; a power of two keeps the rounding exact."""
+
+
+def node_counters(bins: int = SCORE_BINS) -> Counters:
+    """Votes, and a histogram of the candidate's scores, from the same samples."""
+    return ScoreCounting("histogram", bins).counters()
 
 
 class AttributeSubject(Subject):

@@ -20,11 +20,10 @@ from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
-from localsmooth.tasks.graphs.counters import SCORE_BINS
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth
-from localsmooth.tasks.graphs.sampler import AttributeSubject
+from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
 from localsmooth.tasks.graphs.settings import ADDITIONS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
 from localsmooth.tasks.record import Facts, RunRecord

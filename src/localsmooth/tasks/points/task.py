@@ -10,8 +10,8 @@ import numpy as np
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError, require_several
 from localsmooth.models import Model
-from localsmooth.sampling import ArraySubject, SamplingOptions
-from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings, require_one_each
 from localsmooth.tasks.base import Assignment
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
@@ -103,14 +103,8 @@ class PointTask(ArrayTask):
                 raise
             remedy = "The model gets coordinates of shape (batch, coordinates, points)"
             raise InvalidInputError("clouds", error.problem, remedy) from error
-        assert isinstance(made.subject, ArraySubject)
-        for item, layout in zip(self.items, made.subject.layouts, strict=True):
-            if layout.outputs.shape != item.image.shape[1:]:
-                raise InvalidInputError(
-                    "model",
-                    f"it makes predictions of shape {layout.outputs.shape} for {item.image.shape[1]} points",
-                    "Predict one class for each point: scores of shape (batch, classes, points)",
-                )
+        remedy = "Predict one class for each point: scores of shape (batch, classes, points)"
+        require_one_each(self.items, made.subject.layouts, "points", remedy)
         return made
 
 

@@ -15,7 +15,7 @@ from localsmooth.models import Model
 from localsmooth.results import attach_names
 from localsmooth.runs import RunIdentity
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
+from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings, require_one_each
 from localsmooth.tasks.base import Assignment
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.scores import ScoreCounting
@@ -90,14 +90,8 @@ class TokenTask(ArrayTask):
             Naming what does not fit.
         """
         assignment = super().assign(smoothing, settings, options, scores)
-        for item, layout in zip(self.items, assignment.subject.layouts, strict=True):
-            if layout.outputs.shape != item.image.shape[1:]:
-                raise InvalidInputError(
-                    "model",
-                    f"it makes predictions of shape {layout.outputs.shape} for the {item.image.shape[1]} tokens of "
-                    f'"{item.name}"',
-                    "Predict one class for every token: wrap the module in EmbeddedTagger",
-                )
+        remedy = "Predict one class for every token: wrap the module in EmbeddedTagger"
+        require_one_each(self.items, assignment.subject.layouts, "tokens", remedy)
         details = assignment.facts.details | ({} if self.words is None else {_WORDS: self.words})
         return replace(assignment, facts=replace(assignment.facts, details=details))
 
