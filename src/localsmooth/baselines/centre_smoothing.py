@@ -23,7 +23,7 @@ from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.runs import SamplingPlan, Store
 from localsmooth.sampling import SamplingOptions, Subject
-from localsmooth.tasks.arrays import Drawn, ItemMethod, SampledItem, Settings, target_masks
+from localsmooth.tasks.arrays import Drawn, ItemMethod, SampledItem, Settings, counted_outputs
 
 __all__ = ["CentreSmoothing"]
 
@@ -146,10 +146,11 @@ class CentreSmoothing(ItemMethod):
         prediction = np.where(abstains, ABSTAIN, item.votes.candidate).astype(np.int64)
         spent = np.zeros((bounds.size, item.layout.inputs.count))
         spent[:, 0] = [power_up(budget, 2.0) for budget in settings.budgets]
+        counted = counted_outputs(item, prediction, settings.targets)
         curves: dict[tuple[str, str], CertifiedCurve] = {}
-        for target, mask in target_masks(item, prediction).items():
+        for target, stakes in counted.items():
             # Every one of the outputs that change may be a target.
-            left = np.maximum(int(mask.sum()) - np.minimum(bounds, outputs), 0.0)
+            left = np.maximum(int(stakes.qualify.sum()) - np.minimum(bounds, outputs), 0.0)
             curves[target, "centre"] = CertifiedCurve(left.astype(np.int64), left, np.full(bounds.size, np.nan), spent)
         radius = 0.0 if abstains else self._unchanged_radius(histogram, noise, item.layout, settings.alpha)
         return item_result(
@@ -159,6 +160,7 @@ class CentreSmoothing(ItemMethod):
             eta=np.full(outputs, 0.0 if abstains else 1.0),
             radius=np.full(outputs, radius),
             curves=curves,
+            counted=counted,
             basis=Basis.LABEL_MAPS,
         )
 

@@ -13,6 +13,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
+from localsmooth.tasks import Stakes
 from localsmooth.tasks.arrays import ItemThreat, NormBall, SampledItem
 
 __all__ = ["counted_curve", "item_result", "require_isotropic", "require_norm_ball", "require_one_ball"]
@@ -98,6 +99,7 @@ def item_result(
     eta: Float[np.ndarray, "outputs"],
     radius: Float[np.ndarray, "outputs"],
     curves: Mapping[tuple[str, str], CertifiedCurve],
+    counted: Mapping[str, Stakes],
     basis: Basis = Basis.VOTES,
 ) -> ItemResult:
     """Put what a baseline says about an item into the common format.
@@ -110,6 +112,8 @@ def item_result(
         As in `ItemResult`, in flat order.
     curves
         The certified counts, by target and bound.
+    counted
+        What each of the targets makes of the outputs.
     basis
         What the outputs that do not abstain rely on.
     """
@@ -129,4 +133,6 @@ def item_result(
         curves=curves,
         relies_on=np.where(prediction == ABSTAIN, Basis.NOTHING, basis).reshape(shape),
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
+        clean=None if item.votes.clean is None else item.votes.clean.reshape(shape),
+        stakes={target: stakes.stake for target, stakes in counted.items()},
     )

@@ -17,7 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs
 
 __all__ = ["Cohen", "SegCertify", "robust_outputs"]
 
@@ -64,19 +64,23 @@ class _PerOutput(ItemMethod):
         weights = noise.weights(item.layout.levels)[:1, :1]
         nowhere = np.zeros(eta.size, dtype=np.int64)
         spent = np.array([power_up(budget, 2.0) for budget in settings.budgets])
+        counted = counted_outputs(item, prediction, settings.targets)
         curves = {
             (target, "naive"): counted_curve(
                 np.maximum(
-                    robust_outputs(eta[mask], float(weights[0, 0]), settings.budgets) - settings.simultaneous.discount,
+                    robust_outputs(eta[stakes.qualify], float(weights[0, 0]), settings.budgets)
+                    - settings.simultaneous.discount,
                     0,
                 ),
                 spent,
                 item.layout.inputs.count,
             )
-            for target, mask in target_masks(item, prediction).items()
+            for target, stakes in counted.items()
         }
         radius = certified_radius(weights, eta, nowhere, 2)
-        return item_result(item, prediction=prediction, lower=lower, eta=eta, radius=radius, curves=curves)
+        return item_result(
+            item, prediction=prediction, lower=lower, eta=eta, radius=radius, curves=curves, counted=counted
+        )
 
 
 @dataclass(frozen=True)

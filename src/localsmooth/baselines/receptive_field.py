@@ -17,7 +17,7 @@ from localsmooth.layout import Layout, SeenAtoms, atoms_of, window_fields
 from localsmooth.noise import Bernoulli, BinaryNoise, Gaussian, Noise, SparseFlips, Uniform
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks import default_certificate
-from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs
 
 __all__ = ["ReceptiveFields"]
 
@@ -104,11 +104,16 @@ class ReceptiveFields(ItemMethod):
             else _ball_sets(lower, noise, item.layout, atoms)
         )
         prediction = np.where(radius > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
+        counted = counted_outputs(item, prediction, settings.targets)
         curves: dict[tuple[str, str], CertifiedCurve] = {}
-        for target, mask in target_masks(item, prediction).items():
-            attacks = most_attacked(sets, constraints, mask)
-            curves |= _curves(target, attacks, int(mask.sum()), settings.simultaneous.discount, atoms, item.layout)
-        return item_result(item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves)
+        for target, stakes in counted.items():
+            attacks = most_attacked(sets, constraints, stakes.qualify)
+            curves |= _curves(
+                target, attacks, int(stakes.qualify.sum()), settings.simultaneous.discount, atoms, item.layout
+            )
+        return item_result(
+            item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves, counted=counted
+        )
 
     def _flip_sets(
         self,

@@ -17,7 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Bernoulli, BinaryNoise, FlipCaps, Noise, SparseFlips
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs
 
 __all__ = ["SparseSmooth", "frontier_in_ball", "needed_by_size", "tolerated_flips", "worst_spending"]
 
@@ -176,17 +176,21 @@ class SparseSmooth(ItemMethod):
         radius = (lower[:, None] > needed[None]).sum(axis=1).astype(np.float64)
         prediction = np.where(radius > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
         sizes = np.minimum(np.floor(constraints.budgets[:, 0]), needed.size - 1).astype(np.int64)
+        counted = counted_outputs(item, prediction, settings.targets)
         curves = {
             (target, "naive"): counted_curve(
                 np.maximum(
-                    (lower[mask][None] > needed[sizes][:, None]).sum(axis=1) - settings.simultaneous.discount, 0
+                    (lower[stakes.qualify][None] > needed[sizes][:, None]).sum(axis=1) - settings.simultaneous.discount,
+                    0,
                 ).astype(np.int64),
                 np.minimum(np.floor(constraints.budgets[:, 0]), constraints.caps.sum()),
                 item.layout.inputs.count,
             )
-            for target, mask in target_masks(item, prediction).items()
+            for target, stakes in counted.items()
         }
-        return item_result(item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves)
+        return item_result(
+            item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves, counted=counted
+        )
 
     def assumptions(self, settings: Settings) -> tuple[str, ...]:
         """Say what was counted."""

@@ -5,8 +5,20 @@ from localsmooth.results.curves import budget_kinds, kind_curve
 from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.files import load as load_result
 from localsmooth.results.files import save as save_result
-from localsmooth.results.item import CertifiedCurve, ItemResult, consistent
-from localsmooth.results.names import ACCURACY, FORMAT_VERSION, NO_GROUP, NO_LABEL, OUTSIDE, RATIO, axis_names, symbol
+from localsmooth.results.item import CertifiedCurve, ItemResult, Stake, consistent
+from localsmooth.results.names import (
+    ACCURACY,
+    AGREEMENT,
+    FORMAT_VERSION,
+    NO_GROUP,
+    NO_LABEL,
+    OUTSIDE,
+    RATIO,
+    axis_names,
+    symbol,
+    target_promise,
+    target_title,
+)
 from localsmooth.results.output_names import attach_names
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
@@ -15,6 +27,7 @@ from localsmooth.results.view import ItemView, item_view
 
 __all__ = [
     "ACCURACY",
+    "AGREEMENT",
     "FORMAT_VERSION",
     "NO_GROUP",
     "NO_LABEL",
@@ -26,6 +39,7 @@ __all__ = [
     "RunInfo",
     "Saving",
     "SmoothedClassifier",
+    "Stake",
     "attach_names",
     "axis_names",
     "budget_kinds",
@@ -40,5 +54,7 @@ __all__ = [
     "save_result",
     "set_aside",
     "symbol",
+    "target_promise",
+    "target_title",
     "validate",
 ]

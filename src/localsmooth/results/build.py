@@ -10,9 +10,8 @@ import xarray as xr
 
 from localsmooth.certificates import Basis
 from localsmooth.errors import InvalidInputError
-from localsmooth.results.item import ItemResult, check_item
+from localsmooth.results.item import ItemResult, Stake, check_item
 from localsmooth.results.names import (
-    ACCURACY,
     COUNT_DIMENSIONS,
     FORMAT,
     FORMAT_VERSION,
@@ -22,7 +21,6 @@ from localsmooth.results.names import (
     NO_LABEL,
     OUTPUT,
     OUTSIDE,
-    RATIO,
     axis_names,
     symbol,
 )
@@ -84,7 +82,7 @@ def build_dataset(items: Sequence[ItemResult], run: RunInfo) -> xr.Dataset:
         check_item(item, run)
     coordinates: dict[str, Any] = {
         "item": [item.name for item in items],
-        "target": [target for target in (RATIO, ACCURACY) if any(target in item.targets for item in items)],
+        "target": list(dict.fromkeys(target for item in items for target in item.targets)),
         "bound": list(run.bound_names),
     }
     for kind, budgets in run.budgets.items():
@@ -106,7 +104,11 @@ def _output_variables(items: Sequence[ItemResult], run: RunInfo) -> dict[str, An
         return np.where(item.counted, label, NO_LABEL)
 
     ignored = _padded([~item.counted for item in items], True, np.bool_)
-    return {
+    clean = {}
+    if any(item.clean is not None for item in items):
+        unknown = [np.full(i.prediction.shape, NO_LABEL) if i.clean is None else i.clean for i in items]
+        clean = {"clean": (dims, _padded(unknown, NO_LABEL, np.int32))}
+    return clean | {
         "label": (dims, _padded([classes(i.label, i) for i in items], NO_LABEL, np.int32)),
         "ignored": (dims, ignored),
         "candidate": (dims, _padded([i.candidate for i in items], OUTSIDE, np.int32)),
@@ -148,13 +150,17 @@ def _count_variables(items: Sequence[ItemResult], targets: Sequence[str], run: R
 
     spending = {"units": f"({run.units}), sum of |δ|^p in {run.norm}"}
     kinds = (KIND,) if len(grid) > 1 else ()
-    total = [[item.counted.sum() if target in item.targets else 0 for target in targets] for item in items]
+    stakes = [[(i.stake(target) if target in i.targets else None) or Stake(0, 0) for target in targets] for i in items]
+    # Where everything is a number of outputs, it is one in the file too.
+    kind = np.int64 if all(stake.counts for row in stakes for stake in row) else np.float64
+    total, most = (np.array([[getattr(s, name) for s in row] for row in stakes], kind) for name in ("total", "most"))
     variables: dict[str, Any] = {
-        "certified": (dims, table("certified", 0, np.int64), {"units": "outputs"}),
+        "certified": (dims, table("certified", 0, kind), {"units": "outputs"}),
         "lower": (dims, table("lower", 0.0, np.float64), {"units": "outputs"}),
         "upper": (dims, table("upper", np.nan, np.float64), {"units": "outputs"}),
         "attack": ((*dims, *kinds, "input_group"), table("attack", np.nan, np.float64), spending),
-        "total": (("item", "target"), np.array(total, dtype=np.int64), {"units": "outputs"}),
+        "total": (("item", "target"), total, {"units": "outputs"}),
+        "stake": (("item", "target"), most, {"units": "outputs"}),
     }
     drawn = [
         (i.alone, i.edges, i.places)

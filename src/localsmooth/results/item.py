@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 
 from localsmooth.certificates import ABSTAIN, Basis
 from localsmooth.errors import InvalidInputError
-from localsmooth.results.names import ACCURACY, RATIO
+from localsmooth.results.names import ACCURACY, AGREEMENT, RATIO
 from localsmooth.results.run import RunInfo
 
-__all__ = ["CertifiedCurve", "ItemResult", "check_item", "consistent"]
+__all__ = ["CertifiedCurve", "ItemResult", "Stake", "check_item", "consistent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class CertifiedCurve:
     Parameters
     ----------
     certified
-        Number of target outputs that provably keep their prediction, at each budget.
+        Number of target outputs that provably keep their prediction, at each budget, or what they are worth.
     lower
         The proven value before it is rounded up to `certified`.
     upper
@@ -39,7 +39,7 @@ class CertifiedCurve:
         Whether this plan breaks an output's certificate; None where that is not told.
     """
 
-    certified: Int[np.ndarray, "budgets"]
+    certified: Real[np.ndarray, "budgets"]
     lower: Float[np.ndarray, "budgets"]
     upper: Float[np.ndarray, "budgets"]
     attack: Float[np.ndarray, "budgets *kinds input_groups"]
@@ -49,6 +49,25 @@ class CertifiedCurve:
         """Raise what is proven to what is proven of some of the targets."""
         certified, lower = np.maximum(self.certified, part.certified), np.maximum(self.lower, part.lower)
         return replace(self, certified=certified, lower=lower)
+
+
+@dataclass(frozen=True)
+class Stake:
+    """What one target makes of one item.
+
+    Parameters
+    ----------
+    most
+        The most that could be certified: what all outputs are worth that qualify.
+    total
+        What all outputs are worth, the denominator of every share.
+    counts
+        Whether every output is worth 1 or nothing, so that sums are numbers of outputs.
+    """
+
+    most: float
+    total: float
+    counts: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +101,7 @@ class ItemResult:
     input_group
         Input group of each spatial position of the input.
     curves
-        The collective bounds, by (target, bound), where a target is "ratio" or "accuracy".
+        The collective bounds, by (target, bound), such as ("ratio", "lp").
     image
         The input, channels first; None where it is not to be kept.
     relies_on
@@ -94,6 +113,10 @@ class ItemResult:
         Pairs of outputs, each once.
     places
         Where each output is drawn, in the unit square.
+    clean
+        What the base classifier predicts without noise; None if it was not asked.
+    stakes
+        What each target makes of the item; may leave out ratio and accuracy, which follow from the rest.
     """
 
     name: str
@@ -113,6 +136,8 @@ class ItemResult:
     alone: Bool[np.ndarray, "budgets *out"] | None = None
     edges: Int[np.ndarray, "edges 2"] | None = None
     places: Float[np.ndarray, "*out 2"] | None = None
+    clean: Int[np.ndarray, "*out"] | None = None
+    stakes: Mapping[str, Stake] = field(default_factory=dict[str, Stake])
 
     @property
     def counted(self) -> Bool[np.ndarray, "*out"]:
@@ -128,21 +153,23 @@ class ItemResult:
     @property
     def targets(self) -> tuple[str, ...]:
         """Targets of this item's curves, in the order in which they are stored."""
-        return tuple(target for target in (RATIO, ACCURACY) if any(key[0] == target for key in self.curves))
+        return tuple(dict.fromkeys(target for target, _ in self.curves))
 
-    def at_stake(self, target: str) -> Bool[np.ndarray, "*out"]:
-        """Outputs that a certificate of the target can count: not ignored, not abstaining and, for accuracy, right."""
+    def stake(self, target: str) -> Stake | None:
+        """What a target makes of the item; None if that is not known."""
+        if target not in (RATIO, ACCURACY):
+            return self.stakes.get(target)
         alive = self.counted & (self.prediction != ABSTAIN)
-        if target == RATIO:
-            return alive
-        return np.zeros_like(alive) if self.label is None else alive & (self.prediction == self.label)
+        if target == ACCURACY:
+            alive &= self.prediction == self.label if self.label is not None else False
+        return Stake(int(alive.sum()), int(self.counted.sum()))
 
 
 def consistent(item: ItemResult) -> ItemResult:
-    """Let no bound prove less of all outputs than of the correct ones among them, which prove it for all."""
+    """Let no bound prove less of all outputs than of some among them, which prove it for all."""
     curves = dict(item.curves)
     for (target, bound), part in item.curves.items():
-        if target == ACCURACY:
+        if target in (ACCURACY, AGREEMENT) and (RATIO, bound) in curves:
             curves[RATIO, bound] = curves[RATIO, bound].at_least(part)
     return replace(item, curves=curves)
 
@@ -172,6 +199,7 @@ def check_item(item: ItemResult, run: RunInfo) -> None:
         "radius",
         "output_group",
         "basis",
+        "clean",
     ):
         array = getattr(item, name)
         demand(array is None or array.shape == shape, name, "differs in shape from the prediction", "Use one shape")
@@ -208,14 +236,17 @@ def check_item(item: ItemResult, run: RunInfo) -> None:
     for (target, bound), curve in item.curves.items():
         field = f"curves[{target!r}, {bound!r}]"
         demand(target != ACCURACY or item.label is not None, field, "needs labels", "Leave accuracy out")
-        _check_curve(curve, field, int(item.at_stake(target).sum()), run, demand)
+        stake = item.stake(target)
+        demand(stake is not None, "stakes", f"do not say what {target!r} is worth", "Add a Stake")
+        assert stake is not None
+        _check_curve(curve, field, stake, run, demand)
         groups = int(item.input_group.max(initial=-1)) + 1
         demand(
             curve.attack.shape[-1] >= groups, field, "attacks fewer groups than input_group names", "One column each"
         )
 
 
-def _check_curve(curve: CertifiedCurve, field: str, at_stake: int, run: RunInfo, demand: _Demand) -> None:
+def _check_curve(curve: CertifiedCurve, field: str, stake: Stake, run: RunInfo, demand: _Demand) -> None:
     rows = math.prod(map(len, run.budgets.values()))
     for array in (curve.certified, curve.lower, curve.upper, curve.attack):
         demand(len(array) == rows, field, "does not have one row per budget", "Pass one value per budget")
@@ -223,12 +254,13 @@ def _check_curve(curve: CertifiedCurve, field: str, at_stake: int, run: RunInfo,
     demand(curve.attack.shape[1:-1] == kinds, field, "does not have one attack per kind of budget", "One row each")
     demand((curve.certified >= 0).all(), field, "certifies a negative number", "Clip at 0")
     demand(
-        (curve.certified <= at_stake).all(),
+        (curve.certified <= stake.most).all(),
         field,
-        f"certifies more than the {at_stake} outputs that could be certified",
+        f"certifies more than the {stake.most:g} that could be certified",
         "Count ignored, abstaining and, for accuracy, wrong outputs out",
     )
-    demand((curve.certified <= np.ceil(curve.lower)).all(), field, "certifies more than it proves", "Round lower up")
+    proven = not stake.counts or bool((curve.certified <= np.ceil(curve.lower)).all())
+    demand(proven, field, "certifies more than it proves", "Round lower up")
     known = ~np.isnan(curve.upper)
     demand(
         (curve.certified[known] <= curve.upper[known]).all(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ACCURACY",
+    "AGREEMENT",
     "BUDGET",
     "COUNT_DIMENSIONS",
     "COUNT_VARIABLES",
@@ -20,6 +21,8 @@ __all__ = [
     "RATIO",
     "axis_names",
     "symbol",
+    "target_promise",
+    "target_title",
 ]
 
 FORMAT = "localsmooth-results"
@@ -31,6 +34,31 @@ RATIO = "ratio"
 """Target of the certified ratio: every output that is not ignored counts."""
 ACCURACY = "accuracy"
 """Target of the certified accuracy: every correct output counts."""
+AGREEMENT = "agreement"
+"""Target of the outputs that are predicted as without noise."""
+
+_TITLES = {
+    RATIO: "Certified ratio",
+    ACCURACY: "Certified accuracy",
+    AGREEMENT: "Certified agreement with the clean model",
+    "balanced": "Certified balanced recall",
+    "foreground": "Certified foreground",
+}
+_KEPT = {RATIO: "keep their prediction", AGREEMENT: "keep the clean model's prediction"}
+_OF_CLASS = "class:"
+
+
+def target_title(target: str) -> str:
+    """What charts call the certified share of a target."""
+    if target.startswith(_OF_CLASS):
+        return f"Certified recall of {target.removeprefix(_OF_CLASS)}"
+    return _TITLES.get(target, f"Certified share by {target}")
+
+
+def target_promise(target: str) -> str:
+    """What the certified outputs of a target do, to follow "at least so many"."""
+    return _KEPT.get(target, "keep their correct prediction")
+
 
 OUTSIDE = -2
 """Prediction and candidate of a padding position, outside an item that is smaller than the largest one."""
@@ -54,7 +82,7 @@ OUTPUT_VARIABLES = {
     "output_partition": "i",
 }
 """Variables with one value per output, with the kind of their numbers."""
-COUNT_VARIABLES = {"certified": "i", "lower": "f", "upper": "f"}
+COUNT_VARIABLES = {"certified": "if", "lower": "f", "upper": "f"}
 """Variables over item, target, bound and budgets, with the kind of their numbers."""
 COUNT_DIMENSIONS = ("item", "target", "bound")
 """Dimensions of counts, before those of the budgets."""

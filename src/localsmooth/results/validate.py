@@ -68,13 +68,13 @@ def _demand(holds: bool | np.bool_, field: str, problem: str) -> None:
 
 
 def _check_structure(dataset: xr.Dataset) -> None:
-    variables = OUTPUT_VARIABLES | COUNT_VARIABLES | {"attack": "f", "total": "i", "input_partition": "i"}
+    variables = OUTPUT_VARIABLES | COUNT_VARIABLES | {"attack": "f", "total": "if", "input_partition": "i"}
     names = set(map(str, dataset.data_vars))
     if names & DRAWN_VARIABLES.keys():
         variables |= DRAWN_VARIABLES
     for name in variables:
         _demand(name in names, name, "is missing")
-    unknown = sorted(names - set(variables) - {"image", "relies_on", NAMES})
+    unknown = sorted(names - set(variables) - {"image", "relies_on", "clean", "stake", NAMES})
     _demand(not unknown, "variables", f"{unknown} are not part of a result")
     counts = tuple(map(str, dataset["certified"].dims))
     budgets = budget_kinds(dataset)
@@ -92,24 +92,30 @@ def _check_structure(dataset: xr.Dataset) -> None:
         "input_partition": ("item", *space),
         "image": ("item", "channel", *space),
         "relies_on": outputs,
+        "clean": outputs,
+        "stake": ("item", "target"),
         NAMES: outputs,
         "falls": (*counts, *outputs[1:]),
         "alone": ("item", *budgets, *outputs[1:]),
         "edge_ends": ("item", "edge", "end"),
         "node_place": (*outputs, "plane"),
     }
-    kinds = {"image": "f", "relies_on": "i", NAMES: "U"} | dict.fromkeys(coordinates, "U") | dict.fromkeys(budgets, "f")
+    kinds = (
+        {"image": "f", "relies_on": "i", "clean": "i", "stake": "if", NAMES: "U"}
+        | dict.fromkeys(coordinates, "U")
+        | dict.fromkeys(budgets, "f")
+    )
     kinds |= variables
     for name in sorted(names | coordinates):
         array, expected = dataset[name], dims[name]
         _demand(array.dims == expected, name, f"has the dimensions {array.dims} instead of {expected}")
-        _demand(array.dtype.kind == kinds[name], name, f"has the type {array.dtype}")
+        _demand(array.dtype.kind in kinds[name], name, f"has the type {array.dtype}")
     _demand(min(dataset.sizes.values()) > 0, "dimensions", "one of them has length 0")
     for name in ("item", "target", "bound"):
         values = dataset[name].values.tolist()
         _demand(len(set(values)) == len(values), name, "repeats a name")
-    targets = dataset["target"].values.tolist()
-    _demand(set(targets) <= {RATIO, ACCURACY}, "target", f"is {targets}")
+    weighed = set(dataset["target"].values.tolist()) - {RATIO, ACCURACY}
+    _demand(not weighed or "stake" in names, "stake", f"is missing, beside {sorted(weighed)}")
     if several:
         _demand(tuple(dataset[KIND].values.tolist()) == budgets, KIND, f"does not name {budgets}")
 
@@ -127,6 +133,9 @@ def _check_predictions(dataset: xr.Dataset, classes: int, n_bound: int) -> None:
     abstains = (prediction == ABSTAIN)[inside]
     _demand((abstains | (prediction == candidate)[inside]).all(), "prediction", "is neither the candidate nor abstains")
     _demand(((label >= NO_LABEL) & (label < classes)).all(), "label", "is not a class")
+    if "clean" in dataset:
+        clean = dataset["clean"].values
+        _demand(((clean >= NO_LABEL) & (clean < classes)).all(), "clean", "is not a class")
     _demand((label[ignored] == NO_LABEL).all(), "label", "labels an ignored output")
     _demand(((array["votes"] >= 0) & (array["votes"] <= n_bound)).all(), "votes", "are outside 0 … n_bound")
     q, eta, radius = (array[name][inside] for name in ("lower_probability", "eta", "radius"))
@@ -164,7 +173,19 @@ def _check_counts(dataset: xr.Dataset) -> None:
     at_stake = {RATIO: alive, ACCURACY: alive & (prediction == label)}
     outputs = counted.sum(axis=axes)
     labelled = ((label != NO_LABEL) | ~counted).all(axis=axes)
+    stake = dataset["stake"].values if "stake" in dataset else None
     for t, target in enumerate(dataset["target"].values.tolist()):
+        if target not in at_stake:
+            assert stake is not None
+            most = stake[:, t]
+            _demand(
+                ((most >= 0) & (most <= total[:, t]) & np.isfinite(total[:, t])).all(),
+                "stake",
+                f"of {target!r} is out of range",
+            )
+            fits = (certified[:, t] >= 0).all() and (most >= certified[:, t].T).all()
+            _demand(fits, "certified", f"of target {target!r} is negative or more than could be certified")
+            continue
         known = total[:, t] == outputs
         if target == ACCURACY:
             known = np.where(labelled, known, total[:, t] == 0)
@@ -173,7 +194,8 @@ def _check_counts(dataset: xr.Dataset) -> None:
         fits = (certified[:, t] >= 0).all() and (limit >= certified[:, t].T).all()
         _demand(fits, "certified", f"of target {target!r} is negative or more than could be certified")
     lower, upper, attack = (dataset[name].values for name in ("lower", "upper", "attack"))
-    _demand((certified <= np.ceil(lower)).all(), "lower", "proves less than is certified")
+    if certified.dtype.kind == "i":
+        _demand((certified <= np.ceil(lower)).all(), "lower", "proves less than is certified")
     _demand((np.isnan(upper) | (certified <= upper)).all(), "upper", "is less than what is certified")
     _demand((np.isnan(attack) | ((attack >= 0) & np.isfinite(attack))).all(), "attack", "is negative or infinite")
     groups = dataset["input_partition"].values.reshape(len(total), -1).max(axis=1) + 1

@@ -36,6 +36,7 @@ class ItemView:
     image: Float[np.ndarray, "channels *space"] | None
     relies_on: Int[np.ndarray, "*out"] | None
     names: Shaped[np.ndarray, "*out"] | None = None
+    clean: Int[np.ndarray, "*out"] | None = None
 
     @property
     def counted(self) -> Bool[np.ndarray, "*out"]:
@@ -53,6 +54,7 @@ def item_view(dataset: xr.Dataset, index: int) -> ItemView:
     outputs = _extent(array("output_partition") != NO_GROUP)
     inputs = _extent(array("input_partition") != NO_GROUP)
     label = array("label", outputs)
+    clean = array("clean", outputs) if "clean" in item else None
     return ItemView(
         name=str(item["item"].item()),
         label=label if bool(np.any(label != NO_LABEL)) else None,
@@ -68,6 +70,7 @@ def item_view(dataset: xr.Dataset, index: int) -> ItemView:
         image=array("image", (slice(None), *inputs)) if "image" in item else None,
         relies_on=array("relies_on", outputs) if "relies_on" in item else None,
         names=array(NAMES, outputs) if NAMES in item else None,
+        clean=clean if clean is not None and bool(np.any(clean != NO_LABEL)) else None,
     )
 
 

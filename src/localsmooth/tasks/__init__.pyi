@@ -18,19 +18,30 @@ from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
 from .smoothing import Smoothing
 from .stopping import StopWhenDecided
+from .targets import TARGETS, Accuracy, Agreement, Balanced, Foreground, OfClass, Ratio, Stakes, Target, Weighted
 
 __all__ = [
     "FINISHED",
+    "TARGETS",
     "TASKS",
+    "Accuracy",
+    "Agreement",
     "Asked",
     "Assignment",
+    "Balanced",
     "Facts",
+    "Foreground",
+    "OfClass",
+    "Ratio",
     "RunRecord",
     "RunRecordError",
     "ScoreCounting",
     "Smoothing",
+    "Stakes",
     "StopWhenDecided",
+    "Target",
     "Task",
+    "Weighted",
     "arrays",
     "default_certificate",
     "graphs",

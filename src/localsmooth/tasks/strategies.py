@@ -12,6 +12,7 @@ from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
+from localsmooth.tasks.targets import Target, as_targets
 
 __all__ = ["Strategies", "as_number"]
 
@@ -26,7 +27,7 @@ class Strategies(ABC):
     ----------
     alpha
         Probability with which the certificate of one item may fail.
-    certificates, bounds, simultaneous, score_bound
+    certificates, bounds, simultaneous, score_bound, targets
         As in `Settings`; None stands for the default of each, as does an empty tuple of certificates.
 
     Raises
@@ -40,6 +41,7 @@ class Strategies(ABC):
     bounds: Mapping[str, Bound]
     simultaneous: Simultaneous | CandidateRule
     score_bound: ScoreBound
+    targets: tuple[Target, ...]
 
     def __init__(
         self,
@@ -48,6 +50,7 @@ class Strategies(ABC):
         bounds: AnyBounds | None,
         simultaneous: Simultaneous | CandidateRule | None,
         score_bound: ScoreBound | None,
+        targets: Sequence[Target | str] | None = None,
     ) -> None:
         failure = as_number("alpha", alpha)
         if not _SMALLEST_ALPHA <= failure < 1:
@@ -68,6 +71,7 @@ class Strategies(ABC):
             bounds=named,
             simultaneous=Bonferroni() if simultaneous is None else simultaneous,
             score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
+            targets=as_targets(targets),
         )
 
     def _hold(self, **values: object) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 
 from localsmooth.certificates import ABSTAIN
-from localsmooth.errors import InvalidInputError
-from localsmooth.results import ACCURACY, RATIO
+from localsmooth.errors import InvalidInputError, require_kind, require_several
+from localsmooth.results import ACCURACY, AGREEMENT, RATIO, Stake
 
 __all__ = [
     "TARGETS",
@@ -31,6 +31,7 @@ __all__ = [
     "Stakes",
     "Target",
     "Weighted",
+    "as_targets",
     "stakes_of",
 ]
 
@@ -72,7 +73,7 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Stakes:
-    """What one target makes of one item.
+    """What one target makes of every output of one item.
 
     Parameters
     ----------
@@ -80,15 +81,51 @@ class Stakes:
         What each output adds while it keeps its prediction; 0 where that cannot count.
     total
         What all outputs together would be worth, right or wrong: the denominator of every share.
+    counts
+        Whether every output is worth 1 or nothing, so that sums are numbers of outputs.
     """
 
     values: Float[np.ndarray, "outputs"]
     total: float
+    counts: bool
 
     @property
-    def counts(self) -> bool:
-        """Whether every value is 0 or 1, so that sums are numbers of outputs."""
-        return bool(np.isin(self.values, (0.0, 1.0)).all())
+    def qualify(self) -> Bool[np.ndarray, "outputs"]:
+        """Outputs that can count."""
+        return self.values > 0
+
+    @property
+    def problem_value(self) -> Float[np.ndarray, "outputs"] | None:
+        """What `Problem` takes as values: none where outputs are counted."""
+        return None if self.counts else self.values
+
+    @property
+    def stake(self) -> Stake:
+        """The sums."""
+        return Stake(min(_rounded_up(math.fsum(self.values)), self.total), self.total, self.counts)
+
+    def less(
+        self, certified: Real[np.ndarray, "budgets"], discount: int
+    ) -> Int[np.ndarray, "budgets"] | Float[np.ndarray, "budgets"]:
+        """Lower what is certified by what so many outputs can be worth, the most valuable ones.
+
+        Parameters
+        ----------
+        certified
+            Number of outputs, or their values.
+        discount
+            Number of outputs whose bounds may be wrong unnoticed.
+        """
+        if self.counts:
+            return np.maximum(certified - discount, 0)
+        lost = _rounded_up(math.fsum(np.sort(self.values)[self.values.size - discount :])) if discount else 0.0
+        left = np.maximum(certified - lost, 0.0)
+        return np.nextafter(left, 0.0) if discount else left
+
+
+def _rounded_up(total: float) -> float:
+    """Shares of the total must not be rounded up; numbers of outputs are exact."""
+    return total if total.is_integer() else math.nextafter(total, math.inf)
 
 
 @dataclass(frozen=True)
@@ -99,15 +136,9 @@ class Target(ABC):
     ----------
     name
         Name in results and configurations.
-    title
-        What charts call the certified share.
-    kept
-        What a certified output does, in the words of a promise.
     """
 
     name: str = field(init=False)
-    title: str = field(init=False)
-    kept: str = field(init=False, default="keep their correct prediction")
 
     def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
         """What a prediction must be equal to in order to count; labels, or else clean predictions."""
@@ -136,9 +167,7 @@ class Target(ABC):
         worth = np.where(outputs.counted, self.worth(outputs), 0.0)
         right = (outputs.prediction != ABSTAIN) & (outputs.prediction == reference)
         values = np.where(right, worth, 0.0)
-        total = math.fsum(worth)
-        # Shares of the total must not be rounded up; numbers of outputs are exact.
-        return Stakes(values, total if total.is_integer() else math.nextafter(total, math.inf))
+        return Stakes(values, _rounded_up(math.fsum(worth)), bool(np.isin(worth, (0.0, 1.0)).all()))
 
 
 @dataclass(frozen=True)
@@ -146,8 +175,6 @@ class Ratio(Target):
     """Every output that keeps its prediction, right or wrong."""
 
     name: str = field(init=False, default=RATIO)
-    title: str = field(init=False, default="Certified ratio")
-    kept: str = field(init=False, default="keep their prediction")
 
     def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"]:
         """The predictions themselves."""
@@ -163,7 +190,6 @@ class Accuracy(Target):
     """Every output that is right and stays so."""
 
     name: str = field(init=False, default=ACCURACY)
-    title: str = field(init=False, default="Certified accuracy")
 
     def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
         """The labels."""
@@ -178,9 +204,7 @@ class Accuracy(Target):
 class Agreement(Target):
     """Every output whose prediction is that of the clean model, and stays so."""
 
-    name: str = field(init=False, default="agreement")
-    title: str = field(init=False, default="Certified agreement with the clean model")
-    kept: str = field(init=False, default="keep the prediction of the clean model")
+    name: str = field(init=False, default=AGREEMENT)
 
     def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
         """Clean predictions."""
@@ -196,7 +220,6 @@ class Balanced(Target):
     """Recall averaged over the classes that occur: rare classes weigh as much as the background."""
 
     name: str = field(init=False, default="balanced")
-    title: str = field(init=False, default="Certified balanced recall")
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
         """1 / (classes · size of the class)."""
@@ -219,7 +242,6 @@ class Foreground(Target):
 
     background: tuple[str | int, ...] = (0,)
     name: str = field(init=False, default="foreground")
-    title: str = field(init=False, default="Certified foreground")
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
         """1 outside the background."""
@@ -242,7 +264,6 @@ class OfClass(Target):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"class:{self.of}")
-        object.__setattr__(self, "title", f"Certified recall of {self.of}")
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
         """1 in the class."""
@@ -281,9 +302,6 @@ class Weighted(Target):
                 "weights", "they must be finite, at least 0 and not all 0", "Pass one weight for each output"
             )
         object.__setattr__(self, "weights", given)
-        object.__setattr__(self, "title", f"Certified share by weights ({self.name})")
-        if not self.correct:
-            object.__setattr__(self, "kept", "keep their prediction")
 
     def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
         """Labels or clean predictions where only correct outputs count, else the predictions themselves."""
@@ -311,10 +329,54 @@ TARGETS: dict[str, Callable[..., Target]] = {
 }
 
 
+def as_targets(given: Sequence[Target | str] | None) -> tuple[Target, ...]:
+    """Return targets that may be named; none stands for the usual ones.
+
+    Raises
+    ------
+    InvalidInputError
+        For what is no target, an unknown name, or two targets of one name.
+    """
+    if given is None:
+        return ()
+    require_several("targets", given, "targets")
+    made: list[Target] = []
+    for one in given:
+        if isinstance(one, str):
+            if one not in TARGETS or one == "class":
+                known = ", ".join(name for name in TARGETS if name != "class")
+                raise InvalidInputError("targets", f"{one!r} is not known", f"Name one of {known}, or pass a Target")
+            made.append(TARGETS[one]())
+        else:
+            require_kind("targets", one, Target)
+            made.append(one)
+    names = [target.name for target in made]
+    if not made or len(set(names)) < len(names):
+        raise InvalidInputError("targets", "there is none, or one comes twice", "Name each once")
+    return tuple(made)
+
+
 def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Stakes]:
-    """What each target makes of an item, by its name; targets without their reference are left out."""
-    made = {target.name: target.stakes(outputs) for target in targets}
-    return {name: stakes for name, stakes in made.items() if stakes is not None}
+    """What each target makes of an item, by its name; targets whose labels or clean predictions miss are left out.
+
+    Parameters
+    ----------
+    targets
+        What is counted; where there is none, the ratio, and the accuracy or (without labels) the agreement.
+    outputs
+        The outputs of one item.
+
+    Raises
+    ------
+    InvalidInputError
+        If no target is left, or one does not fit the item.
+    """
+    usual = (Ratio(), Agreement() if outputs.label is None else Accuracy())
+    made = {target.name: target.stakes(outputs) for target in targets or usual}
+    told = {name: stakes for name, stakes in made.items() if stakes is not None}
+    if not told:
+        raise InvalidInputError("targets", f"{', '.join(made)} cannot be told without labels", "Add labels, or ratio")
+    return told
 
 
 def _class_number(given: str | int, names: Sequence[str], argument: str) -> int:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates, certify_outputs
+from localsmooth.certificates import BaseCertificates, certify_outputs
 from localsmooth.collective import Problem, Threat, solve
 from localsmooth.noise import Noise
-from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
+from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.targets import Predicted, Stakes, Target, stakes_of
 
-__all__ = ["certify_item", "target_masks"]
+__all__ = ["certify_item", "counted_outputs", "item_stakes"]
 
 
-def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> dict[str, Bool[np.ndarray, "outputs"]]:
-    """Outputs that can count towards each target: those not ignored and not abstaining, and the correct among them.
+def item_stakes(
+    item: SampledItem, prediction: Int[np.ndarray, "outputs"], targets: Sequence[Target]
+) -> Mapping[str, Stakes]:
+    """What each target makes of an item.
 
     Parameters
     ----------
@@ -26,12 +29,19 @@ def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> d
         The item.
     prediction
         Predicted class of each output, or `ABSTAIN`.
+    targets
+        What is counted.
     """
-    counted = np.ones(prediction.size, dtype=np.bool_) if item.ignored is None else ~item.ignored.ravel()
-    targets = {RATIO: counted & (prediction != ABSTAIN)}
-    if item.label is not None:
-        targets[ACCURACY] = targets[RATIO] & (prediction == item.label.ravel())
-    return targets
+    label = None if item.label is None else item.label.ravel()
+    ignored = None if item.ignored is None else item.ignored.ravel()
+    return stakes_of(targets, Predicted(prediction, label, item.votes.clean, ignored, item.class_names))
+
+
+def counted_outputs(
+    item: SampledItem, prediction: Int[np.ndarray, "outputs"], targets: Sequence[Target]
+) -> dict[str, Stakes]:
+    """Do as `item_stakes`, for methods that count: targets whose outputs are worth 1 or nothing."""
+    return {name: stakes for name, stakes in item_stakes(item, prediction, targets).items() if stakes.counts}
 
 
 def certify_item(
@@ -66,10 +76,11 @@ def certify_item(
     threshold = base.eta if base.eta.ndim == 1 else base.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     say = tell and (lambda text: tell(f"{item.name}: {text}"))
+    valued = item_stakes(item, base.prediction, settings.targets)
     curves = {
         (target, name): curve
-        for target, mask in target_masks(item, base.prediction).items()
-        for name, curve in _curves(base, mask, threat, item.layout.inputs.count, settings, say).items()
+        for target, stakes in valued.items()
+        for name, curve in _curves(base, stakes, threat, item.layout.inputs.count, settings, say).items()
     }
     return ItemResult(
         name=item.name,
@@ -87,30 +98,32 @@ def certify_item(
         relies_on=None if base.relies_on is None else base.relies_on.reshape(shape),
         # A label map with channels of its own has no picture to be drawn over.
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
+        clean=None if item.votes.clean is None else item.votes.clean.reshape(shape),
+        stakes={target: stakes.stake for target, stakes in valued.items()},
     )
 
 
 def _curves(
     base: BaseCertificates,
-    mask: Bool[np.ndarray, "outputs"],
+    stakes: Stakes,
     threat: Threat,
     input_groups: int,
     settings: Settings,
     tell: Callable[[str], None] | None,
 ) -> dict[str, CertifiedCurve]:
-    """Certified counts of one target set under every collective bound."""
+    """What every collective bound certifies of one target."""
     budgets = len(settings.budgets)
-    if not mask.any():
+    if not stakes.qualify.any():
         nothing = np.zeros(budgets)
         empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
         return dict.fromkeys(settings.bounds, empty)
-    problem = Problem(base.weights, base.eta, base.group, threat, mask)
+    problem = Problem(base.weights, base.eta, base.group, threat, stakes.qualify, stakes.problem_value)
     made: dict[str, CertifiedCurve] = {}
     for name, bound in settings.bounds.items():
         solved = solve(problem, bound, progress=tell and (lambda step, name=name: tell(f"{name}, {step}")))
         made[name] = CertifiedCurve(
-            certified=np.maximum(solved.certified - base.discount, 0),
-            lower=np.maximum(solved.lower - base.discount, 0.0),
+            certified=stakes.less(solved.certified, base.discount),
+            lower=stakes.less(solved.lower, base.discount),
             upper=solved.upper.astype(np.float64),
             # Where kinds of perturbation are told apart, what is shown is their sum in each input group.
             attack=np.stack([answer.attack.reshape(-1, input_groups).sum(axis=0) for answer in solved]),

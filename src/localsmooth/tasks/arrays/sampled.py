@@ -37,6 +37,8 @@ class SampledItem:
         The tallies.
     further
         What a method of its own drew beside them, by name.
+    class_names
+        Name of each class; none where names play no role.
     """
 
     name: str
@@ -46,6 +48,7 @@ class SampledItem:
     layout: Layout
     votes: OutputVotes
     further: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    class_names: Sequence[str] = ()
 
 
 def number_layouts(layouts: Sequence[Layout]) -> list[int]:
@@ -101,6 +104,7 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
                 layouts[number],
                 kept_votes(record, index, store),
                 {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
+                record.class_names,
             )
         )
     return made

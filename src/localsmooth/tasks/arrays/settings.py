@@ -24,6 +24,7 @@ from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.threat import ItemThreat, NormBall
 from localsmooth.tasks.registry import default_certificate
 from localsmooth.tasks.strategies import Strategies, as_number
+from localsmooth.tasks.targets import Target
 
 __all__ = ["Drawn", "ItemMethod", "Settings", "equally_spaced", "short_decimal"]
 
@@ -163,6 +164,10 @@ class Settings(Strategies):
         What the adversary may do with a budget; by default perturbations in the norm of the noise.
     method
         A baseline of `localsmooth.baselines`, in place of the collective problem over base certificates.
+    targets
+        What is counted: names such as ``["ratio", "balanced"]``, or objects of `localsmooth.tasks` such as
+        ``Foreground(("sky",))`` or ``Weighted(weights)``. By default the ratio, and the accuracy where there are labels
+        or else the agreement with the clean model. Baselines leave out targets that are no counts.
 
     Raises
     ------
@@ -184,8 +189,9 @@ class Settings(Strategies):
         score_bound: ScoreBound | None = None,
         threat: ItemThreat | None = None,
         method: ItemMethod | None = None,
+        targets: Sequence[Target | str] | None = None,
     ) -> None:
-        super().__init__(alpha, certificates, bounds, simultaneous, score_bound)
+        super().__init__(alpha, certificates, bounds, simultaneous, score_bound, targets)
         sizes = [as_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))]
         if not sizes or not all(0 <= size < math.inf for size in sizes):
             raise InvalidInputError(

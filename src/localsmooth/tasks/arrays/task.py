@@ -28,6 +28,7 @@ from localsmooth.tasks.registry import known_bounds, noise_from_configuration
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
+from localsmooth.tasks.targets import Predicted, stakes_of
 from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["ArrayTask"]
@@ -87,6 +88,11 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         layouts = layouts_of(self.model, self.items, smoothing.layout)
         self.items.require_labels_within(self.model.classes, [made.outputs.shape for made in layouts])
         names = class_names_of(self.items, self.model.classes)
+        for item, made in zip(self.items, layouts, strict=True):
+            nothing = np.zeros(made.outputs.labels.size, np.int64)
+            label, ignored = item.label, ignored_outputs(item.label, self.items.ignore_label)
+            flat = (None if each is None else each.ravel() for each in (label, ignored))
+            stakes_of(settings.targets, Predicted(nothing, next(flat), nothing, next(flat), names))  # refuses
         plan = smoothing.plan
         for made in layouts:
             noise.validate(made.levels)
@@ -129,6 +135,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                     made,
                     replace(of_item.votes, clean=subject.clean_labels(index).ravel()),
                     of_item.further,
+                    names,
                 )
                 for index, (item, made, of_item) in enumerate(zip(self.items, layouts, drawn, strict=True))
             ]

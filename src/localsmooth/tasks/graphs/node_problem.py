@@ -56,7 +56,12 @@ class _Kept(Threat):
         )
 
 
-def node_problem(base: BaseCertificates, threat: Threat, targets: Int[np.ndarray, "targets"]) -> NodeProblem:
+def node_problem(
+    base: BaseCertificates,
+    threat: Threat,
+    targets: Int[np.ndarray, "targets"],
+    value: Float[np.ndarray, "nodes"] | None = None,
+) -> NodeProblem:
     """Return the collective problem of some of the certified nodes, counting flips where that says everything.
 
     Parameters
@@ -67,14 +72,18 @@ def node_problem(base: BaseCertificates, threat: Threat, targets: Int[np.ndarray
         On the columns of the certificates.
     targets
         Positions of the nodes that count.
+    value
+        What each node counts, if not 1.
     """
     size = base.weights.shape[-1]
     constraints = threat.constraints(size)
     columns = np.flatnonzero(_usable(constraints))
     if columns.size and bool(constraints.integer[columns].all()) and equal_flips(base, columns):
         weights, eta = _counted(base, columns)
-        return NodeProblem(Problem(weights, eta, base.group, _Kept(threat, columns, size), targets), columns, size)
-    return NodeProblem(Problem(base.weights, base.eta, base.group, threat, targets), np.arange(size), size)
+        kept = _Kept(threat, columns, size)
+        return NodeProblem(Problem(weights, eta, base.group, kept, targets, value), columns, size)
+    whole = Problem(base.weights, base.eta, base.group, threat, targets, value)
+    return NodeProblem(whole, np.arange(size), size)
 
 
 def _usable(constraints: Constraints) -> Bool[np.ndarray, "columns"]:

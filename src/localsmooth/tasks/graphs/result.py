@@ -16,8 +16,6 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
 from localsmooth.noise import FlipCaps
 from localsmooth.results import (
-    ACCURACY,
-    RATIO,
     CertifiedCurve,
     ItemResult,
     build_dataset,
@@ -34,6 +32,7 @@ from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.record import RunRecord
+from localsmooth.tasks.targets import Predicted, Stakes, stakes_of
 
 __all__ = ["graph_result", "require_depth"]
 
@@ -82,9 +81,9 @@ def graph_result(
     base, nodes, graph = certified.base, sampled.nodes, sampled.graph
     truth = graph.labels[nodes]
     alive = base.prediction != ABSTAIN
-    masks = {RATIO: alive}
-    if (truth != UNLABELED).all():
-        masks[ACCURACY] = alive & (base.prediction == truth)
+    clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
+    known = truth if bool((truth != UNLABELED).all()) else None
+    valued = stakes_of(settings.targets, Predicted(base.prediction, known, clean, None, record.class_names))
     name = record.item_names[0]
     rows = budget_grid(settings.additions, settings.deletions)
     caps = attribute_caps(graph, certified.inputs)
@@ -96,11 +95,14 @@ def graph_result(
     alone = alone.reshape(-1, nodes.size)
     say = tell and (lambda text: tell(f"{name}: {text}"))
     curves: dict[tuple[str, str], CertifiedCurve] = {}
-    for target, mask in masks.items():
+    if settings.baseline is not None:  # which counts
+        valued = {name: stakes for name, stakes in valued.items() if stakes.counts}
+    for target, stakes in valued.items():
         for bound in settings.bounds:
             if settings.baseline is None:
-                curve = _solved(sampled, certified, settings, mask, bound, rows, say)
+                curve = _solved(sampled, certified, settings, stakes, bound, rows, say)
             else:
+                mask = stakes.qualify
                 curve = _counted(sampled, certified, mask & alone, mask & ~alone, rows, caps)
             curves[target, bound] = curve
     run = run_facts(
@@ -114,7 +116,13 @@ def graph_result(
         norm="l0",
         threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
     )
-    return build_dataset([consistent(_item(sampled, certified, name, curves, alone & alive))], run)
+    item = replace(
+        _item(sampled, certified, name, curves, alone & alive),
+        label=None if known is None else graph.labels,
+        clean=sampled.votes.clean,
+        stakes={target: stakes.stake for target, stakes in valued.items()},
+    )
+    return build_dataset([consistent(item)], run)
 
 
 def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
@@ -155,28 +163,29 @@ def _solved(
     sampled: SampledGraph,
     certified: _Certified,
     settings: GraphSettings,
-    mask: Bool[np.ndarray, "nodes"],
+    stakes: Stakes,
     name: str,
     rows: Rows,
     tell: Callable[[str], None] | None,
 ) -> CertifiedCurve:
     """What a collective bound proves of some nodes at all pairs of budgets."""
     base, graph, count = certified.base, sampled.graph, rows[0].size
-    lower, upper, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
+    mask, kind = stakes.qualify, np.int64 if stakes.counts else np.float64
+    lower, upper, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=kind)
     attack = np.zeros((count, 2, sampled.layout.inputs.count))
     falls = np.zeros((count, graph.nodes), dtype=np.bool_)
     for part in _parts(base, rows) if mask.any() else ():
         threat = settings.limits.threat(
             graph, certified.inputs, certified.clusters, additions=rows[0][part], deletions=rows[1][part]
         )
-        asked = node_problem(base, threat, np.flatnonzero(mask))
+        asked = node_problem(base, threat, np.flatnonzero(mask), stakes.problem_value)
         solved = solve(
             asked.problem,
             _share(settings.bounds[name], part.size / count),
             progress=tell and (lambda step: tell(f"{name}, {step}")),
         )
-        counts[part] = np.maximum(solved.certified - base.discount, 0)
-        lower[part] = np.maximum(solved.lower - base.discount, 0.0)
+        counts[part] = stakes.less(solved.certified, base.discount)
+        lower[part] = stakes.less(solved.lower, base.discount)
         upper[part] = solved.upper
         for row, answer in zip(part, solved, strict=True):
             spending = asked.spread(answer.attack)
@@ -247,10 +256,9 @@ def _item(
     everyone = np.zeros((len(alone), size), dtype=np.bool_)
     everyone[:, nodes] = alone
     ends = sampled.graph.edge_index.T
-    labelled = any(target == ACCURACY for target, _ in curves)
     return ItemResult(
         name=name,
-        label=sampled.graph.labels if labelled else None,
+        label=None,
         ignored=~np.isin(np.arange(size), nodes),
         candidate=votes.candidate.astype(np.int64),
         prediction=spread(base.prediction, ABSTAIN),

@@ -14,6 +14,7 @@ from localsmooth.collective import AnyBounds, Naive
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.tasks.graphs.threat import AttackLimits
 from localsmooth.tasks.strategies import Strategies
+from localsmooth.tasks.targets import Target
 
 __all__ = ["ADDITIONS", "GraphSettings"]
 
@@ -31,7 +32,7 @@ class GraphSettings(Strategies):
         Probability with which the certificate may fail.
     additions, deletions
         Budgets ε⁺ and ε⁻; sorted, with 0. Each is certified alone, and so is every pair.
-    certificates, bounds, simultaneous, score_bound
+    certificates, bounds, simultaneous, score_bound, targets
         As in `localsmooth.Settings`; the certificate is `RenyiVotes` by default.
     limits
         What the adversary is denied besides.
@@ -66,8 +67,9 @@ class GraphSettings(Strategies):
         limits: AttackLimits | None = None,
         strictly_local: bool = False,
         baseline: SparseSmooth | None = None,
+        targets: Sequence[Target | str] | None = None,
     ) -> None:
-        super().__init__(alpha, certificates, bounds, simultaneous, score_bound)
+        super().__init__(alpha, certificates, bounds, simultaneous, score_bound, targets)
         require_kind("limits", limits, AttackLimits, NoneType)
         require_kind("baseline", baseline, SparseSmooth, NoneType)
         self._hold(
