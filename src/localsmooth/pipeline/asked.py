@@ -6,9 +6,9 @@ import math
 import warnings
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def described(settings: Any) -> dict[str, Any]:
     """
     made: dict[str, Any] = {}
     for field in fields(settings):
-        value, classes = getattr(settings, field.name), _classes(field)
+        value, classes = getattr(settings, field.name), _classes(settings, field.name)
         try:
             made[field.name] = _described(value, classes)
         except _UnknownError:
@@ -73,7 +73,7 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
             continue
         kept = record.settings[field.name]
         try:
-            changes[field.name] = _object(kept, _classes(field))
+            changes[field.name] = _object(kept, _classes(made, field.name))
         except _UnknownError:
             what = (
                 f"{kept['class']}, which no record can hold" if "class" in kept else f"{kept}, which is not known here"
@@ -86,10 +86,10 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
     return replace(made, **changes)
 
 
-def _classes(field: Field[Any]) -> Mapping[str, Any]:
-    """Classes that a field's objects may have; a field with one class of its own knows it as its default."""
-    made = field.default_factory
-    return _KNOWN.get(field.name, {field.name: made} if isinstance(made, type) else {})
+def _classes(settings: Any, field: str) -> Mapping[str, Any]:
+    """Classes that a field's objects may have: those of files, or the one that it is declared with."""
+    declared = get_type_hints(type(settings)).get(field)
+    return _KNOWN.get(field, {field: declared} if isinstance(declared, type) and is_dataclass(declared) else {})
 
 
 def _described(value: Any, classes: Mapping[str, Any]) -> Any:
