@@ -11,12 +11,13 @@ from enum import Enum
 from typing import Any, cast, get_type_hints
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.baselines import BASELINES
 from localsmooth.bounds import SCORE_BOUNDS, SIMULTANEOUS, CandidateWeights
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.collective import BOUNDS
-from localsmooth.tasks import RunRecord, import_from_folders, task_of
+from localsmooth.tasks import RunRecord, RunRecordError, import_from_folders, task_of
 from localsmooth.tasks.arrays import THREATS
 
 __all__ = ["described", "restored"]
@@ -64,6 +65,11 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
         Of the run; one of earlier versions holds α, budgets and bounds only.
     given
         Fields that will be replaced.
+
+    Raises
+    ------
+    RunRecordError
+        If the record holds something else in place of settings.
     """
     import_from_folders("threat")  # so that all are known
     made = task_of(record.task).settings(record)
@@ -73,7 +79,7 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
             continue
         kept = record.settings[field.name]
         try:
-            changes[field.name] = _object(kept, _classes(made, field.name))
+            changes[field.name] = _field(kept, made, field.name)
         except _UnknownError:
             what = (
                 f"{kept['class']}, which no record can hold" if "class" in kept else f"{kept}, which is not known here"
@@ -90,6 +96,25 @@ def _classes(settings: Any, field: str) -> Mapping[str, Any]:
     """Classes that a field's objects may have: those of files, or the one that it is declared with."""
     declared = get_type_hints(type(settings)).get(field)
     return _KNOWN.get(field, {field: declared} if isinstance(declared, type) and is_dataclass(declared) else {})
+
+
+def _field(kept: Any, made: Any, name: str) -> Any:
+    """Make a field's value again, of the same form as the one that `made` has."""
+    classes, usual = _classes(made, name), getattr(made, name)
+    if not classes:
+        try:
+            return TypeAdapter(get_type_hints(type(made))[name]).validate_python(kept)
+        except ValidationError as error:
+            raise RunRecordError(f"settings.{name} is damaged: {error.errors()[0]['msg']}") from None
+    value = _object(kept, classes)
+    members = [value]
+    if isinstance(usual, Mapping):
+        members = list(value.values()) if isinstance(value, Mapping) else [None]
+    elif isinstance(usual, list | tuple):
+        members = list(value) if isinstance(value, tuple) else [None]
+    if not all(type(one) in classes.values() for one in members) and not (value is None and usual is None):
+        raise RunRecordError(f"settings.{name} is damaged: {kept!r} does not describe it")
+    return value
 
 
 def _described(value: Any, classes: Mapping[str, Any]) -> Any:
@@ -130,16 +155,15 @@ def _object(kept: Any, classes: Mapping[str, Any]) -> Any:
     made: type[Any] | None = classes.get(content["name"])
     if made is None:
         raise _UnknownError
-    defaults = {field.name: field.default for field in fields(made)} if is_dataclass(made) else {}
+    usual = {field.name: field.default for field in fields(made)} if is_dataclass(made) else {}
     try:
-        return made(
-            **{
-                field: type(defaults[field])(each) if isinstance(defaults.get(field), Enum) else _object(each, {})
-                for field, each in content.items()
-                if field != "name"
-            }
-        )
-    except (TypeError, ValueError):  # another version of the class
+        parameters = {
+            field: type(usual[field])(each) if isinstance(usual[field], Enum) else _object(each, {})
+            for field, each in content.items()
+            if field != "name"
+        }
+        return made(**parameters)
+    except (KeyError, TypeError, ValueError):  # of another version of the class
         raise _UnknownError from None
 
 
