@@ -28,7 +28,7 @@ import torch
 from localsmooth.execution import Executor, ProcessExecutor, RayExecutor, SerialExecutor
 from localsmooth.execution.fleet import FleetSession
 from localsmooth.layout import Layout, grid_layout, isotropic_layout, windowed
-from localsmooth.models import TorchModel
+from localsmooth.models import Preprocessing, TorchModel
 from localsmooth.noise import Gaussian
 from localsmooth.runs import Chunk, DirectoryStore, SamplingPlan, Stage
 from localsmooth.sampling import ArraySubject, BatchSize, ChunkWorker, Job, calibrate, describe_run
@@ -44,7 +44,9 @@ CHUNK = 64
 
 def make_model(width: int) -> TorchModel:
     torch.manual_seed(0)
-    return TorchModel(UNet(width=width).eval(), bounds=(0.0, 1.0), classes=11, pad_multiple=8)
+    return TorchModel(
+        UNet(width=width).eval(), bounds=(0.0, 1.0), classes=11, preprocessing=Preprocessing(pad_multiple=8)
+    )
 
 
 def run_chunks(executor: Executor, subject: ArraySubject, batch_size: int, chunks: int) -> tuple[float, float, float]:

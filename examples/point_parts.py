@@ -2,6 +2,10 @@
 
     python examples/point_parts.py --out runs/parts
 
+It leaves behind what `examples/point_parts.toml` certifies: the network, the tables and their template.
+
+    localsmooth certify examples/point_parts.toml --out runs/parts/tables
+
 Everything is made up here: tables, lamps and chairs are sampled from templates, each with its points in a fixed order,
 and move by a jitter of their own; a small PointNet learns their parts under noise, once for each kind of smoothing.
 Cells come from the templates, so that they do not depend on the clouds that are certified. A minute on one core.
@@ -21,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 import localsmooth as ls
@@ -80,7 +85,7 @@ def scan(cloud: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 class PointNet(nn.Module):
     """Features of each point, and the largest of each feature over all points, for scores of each point."""
 
-    def __init__(self, classes: int, width: int = 64) -> None:
+    def __init__(self, classes: int = len(PARTS), width: int = 64) -> None:
         super().__init__()
         self.local = nn.Sequential(nn.Conv1d(3, width, 1), nn.ReLU(), nn.Conv1d(width, width, 1), nn.ReLU())
         self.whole = nn.Conv1d(width, 2 * width, 1)
@@ -179,17 +184,26 @@ def main() -> None:
     settings = ls.Settings(alpha=0.01, budgets=np.linspace(0, 1, 51), threat=threat)
     results = {}
     for name, layouts in kinds.items():
-        model = ls.TorchModel(trained(layouts, arguments.steps), bounds=None, classes=len(PARTS))
+        network = trained(layouts, arguments.steps)
+        model = ls.TorchModel(network, bounds=None, classes=len(PARTS))
         task = PointTask(model, clouds, parts, names=names, class_names=PARTS)
         work = 1 if name == "localized" else arguments.cells  # as many samples in all
         plan = ls.SamplingPlan(n_candidate=50 * work, n_bound=arguments.samples * work)
         smoothing = ls.Smoothing([layouts[shape] for shape in shapes], plan)
         results[name] = ls.certify(task, smoothing, settings, run=ls.Run(arguments.out / name, name))
+        save_file(network.state_dict(), arguments.out / f"{name}.safetensors")
         share = results[name]["certified"].sel(target="accuracy", bound="envelope") / arguments.points
         shown = ", ".join(
             f"{float(share.sel(budget=one).mean()):.1%} at ε = {one:g}" for one in (0, 0.1, 0.2, 0.4, 0.8)
         )
         print(f"{name}: certified accuracy {shown}; mean over ε from 0 to 1: {float(share.mean()):.3f}")
+    tables = [number for number, shape in enumerate(shapes) if shape == "table"]
+    np.savez(
+        arguments.out / "tables.npz",
+        points=np.array([clouds[number] for number in tables]),
+        labels=np.array([parts[number] for number in tables]),
+    )
+    np.save(arguments.out / "template.npy", template("table", arguments.points)[0])
     report = arguments.out / "report.html"
     ls.write_report(results, report)
     print(f"Report: {report}")

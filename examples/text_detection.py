@@ -30,9 +30,9 @@ def detector() -> ls.OnnxModel:
     return ls.OnnxModel(
         Path(spec.submodule_search_locations[0]) / "models" / "ch_PP-OCRv4_det_infer.onnx",
         bounds=(0, 1),
-        normalise=(0.5, 0.5),  # as the package preprocesses: (x / 255 - 0.5) / 0.5, to multiples of 32,
-        pad_multiple=32,
-        threshold=0.3,  # and text where the probability exceeds 0.3
+        # As the package preprocesses: (x / 255 - 0.5) / 0.5, to multiples of 32.
+        preprocessing=ls.Preprocessing(mean=0.5, std=0.5, pad_multiple=32),
+        threshold=0.3,  # text where the probability exceeds it
     )
 
 

@@ -2,6 +2,10 @@
 
     python examples/token_tagger.py --out runs/tokens
 
+It leaves behind what `examples/token_tagger.toml` certifies: the network, the embedded sentences and their words.
+
+    localsmooth certify examples/token_tagger.toml --out runs/tokens/file
+
 Perturbed are the embeddings of the words, not the words. Localized smoothing gives the tokens of a window little
 noise in the window itself and much in those far away, which the network does not look at; isotropic smoothing gives all
 tokens the same. Both take the same number of forward passes, and the levels of both are the best of a few on other
@@ -16,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import xarray as xr
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional
 
@@ -106,14 +111,19 @@ def main() -> None:
         "localized": WindowLayout(windows=4, minimum=0.2, maximum=1.0),
         "isotropic": WindowLayout(windows=1, minimum=0.25, maximum=0.25),
     }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    np.savez(arguments.out / "tokens.npz", tokens=embedded(words), labels=np.array(labels))
+    (arguments.out / "words.txt").write_text("\n".join(map(" ".join, words)), encoding="utf-8")
     results: dict[str, xr.Dataset] = {}
     for name, layout in layouts.items():
-        model = EmbeddedTagger(trained(layout, arguments.steps), classes=len(TAGS))
+        network = trained(layout, arguments.steps)
+        model = EmbeddedTagger(network, classes=len(TAGS))
         task = TokenTask(model, list(embedded(words)), labels, words, class_names=TAGS)
         plan = ls.SamplingPlan(n_candidate=100, n_bound=arguments.samples // layout.windows)
         smoothing, settings = ls.Smoothing(layout, plan), ls.Settings(alpha=0.01, budgets=np.linspace(0, 1, 41))
         run = ls.Run(arguments.out / name, name)
         results[name] = result = ls.certify(task, smoothing, settings, run=run)
+        save_file(network.state_dict(), arguments.out / f"{name}.safetensors")
         share = result["certified"].sel(target="accuracy", bound="envelope") / result["total"].sel(target="accuracy")
         mean = share.mean("item")
         print(f"{name}: correct tags {float(mean[0]):.1%}; certified correct against an embedding attack of l2 norm ε:")

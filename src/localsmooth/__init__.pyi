@@ -8,7 +8,7 @@ from .errors import InvalidInputError, LocalsmoothError
 from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
 from .extension import register
 from .layout import GridLayout, Layout
-from .models import CallableModel, Model, OnnxModel, OutputKind, TorchModel
+from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from .pipeline import Run, certify, recertify, settings_of
 from .report import write_report
@@ -37,6 +37,7 @@ __all__ = [
     "Model",
     "OnnxModel",
     "OutputKind",
+    "Preprocessing",
     "Problem",
     "ProcessExecutor",
     "RayExecutor",

@@ -6,10 +6,22 @@ from typing import Any, TypeVar
 
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES, ScoreCertificate, VoteCertificate
 from localsmooth.collective import BOUNDS, Bound
-from localsmooth.config import NOISE_SECTIONS, NoiseSection
+from localsmooth.config import (
+    DATA_SECTIONS,
+    LAYOUT_SECTIONS,
+    MODEL_SECTIONS,
+    NOISE_SECTIONS,
+    THREAT_SECTIONS,
+    DataSection,
+    LayoutSection,
+    ModelSection,
+    NoiseSection,
+    ThreatSection,
+)
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import NOISES, Noise
 from localsmooth.registry import Registry
+from localsmooth.tasks.arrays import THREATS, ItemThreat
 
 __all__ = ["register"]
 
@@ -21,6 +33,11 @@ _REGISTRIES: tuple[tuple[type, Registry[Any]], ...] = (
     (VoteCertificate, VOTE_CERTIFICATES),
     (ScoreCertificate, SCORE_CERTIFICATES),
     (Bound, BOUNDS),
+    (ItemThreat, THREATS),
+    (DataSection, DATA_SECTIONS),
+    (LayoutSection, LAYOUT_SECTIONS),
+    (ModelSection, MODEL_SECTIONS),
+    (ThreatSection, THREAT_SECTIONS),
 )
 
 
@@ -33,8 +50,8 @@ def register(kind: type[Kind]) -> type[Kind]:
     Parameters
     ----------
     kind
-        A noise (named by its `distribution`), the section of configuration files that makes one, a base certificate,
-        or a collective bound (named by their `name`).
+        A noise (named by its `distribution`), a base certificate, a collective bound, or a threat to items (named by
+        their `name`), or the section of configuration files that makes one, or data, a layout or a model.
 
     Returns
     -------

@@ -14,7 +14,7 @@ import torch
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import PoisonedChunksError, RayExecutor, SerialExecutor
 from localsmooth.execution.fleet import WorkerError
-from localsmooth.models import TorchModel
+from localsmooth.models import Preprocessing, TorchModel
 from localsmooth.runs import DirectoryStore, MemoryStore
 from localsmooth.scenes import UNet
 from tests.execution.test_stopping import LAYOUT as STOPPED_LAYOUT
@@ -42,7 +42,9 @@ def local() -> Generator[None]:
 
 def test_two_actors_draw_the_same_tallies_as_one_chunk_after_the_other(local: None, tmp_path: Path) -> None:
     with seeded(0):
-        model = TorchModel(UNet(width=4, classes=4).eval(), bounds=None, classes=4, pad_multiple=8)
+        model = TorchModel(
+            UNet(width=4, classes=4).eval(), bounds=None, classes=4, preprocessing=Preprocessing(pad_multiple=8)
+        )
     torch.set_num_threads(1)
     with DirectoryStore(tmp_path) as store:
         found = disturbed(model, executor=RayExecutor(workers=2), store=store)

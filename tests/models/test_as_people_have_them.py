@@ -89,7 +89,7 @@ def test_a_runtime_that_fails_names_the_images_and_the_file(tmp_path):
     certify(model)
     with pytest.raises(ls.InvalidInputError, match=r"(?s)images: .*even\.onnx.*pad_multiple"):
         certify(model, IMAGE[..., :15, :13])
-    padded = ls.OnnxModel(tmp_path / "even.onnx", bounds=(0, 1), pad_multiple=2)
+    padded = ls.OnnxModel(tmp_path / "even.onnx", bounds=(0, 1), preprocessing=ls.Preprocessing(pad_multiple=2))
     assert certify(padded, IMAGE[..., :15, :13])["total"].item() == 15 * 13
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import CallableModel, OutputKind, check_model
+from localsmooth.models import CallableModel, OutputKind, Preprocessing, check_model
 
 
 def scores(x):
@@ -67,7 +67,11 @@ def test_the_function_cannot_change_the_batch():
 def test_preprocessing():
     x = batch(2, 2, 5, 6)
     model = CallableModel(
-        scores, name="sums", bounds=(0, 1), classes=3, normalise=((0.5, 0.4), (0.2, 0.1)), pad_multiple=4
+        scores,
+        name="sums",
+        bounds=(0, 1),
+        classes=3,
+        preprocessing=Preprocessing((0.5, 0.4), (0.2, 0.1), pad_multiple=4),
     )
     normalised = (x.numpy() - np.reshape([0.5, 0.4], (2, 1, 1))) / np.reshape([0.2, 0.1], (2, 1, 1))
     np.testing.assert_allclose(model(x).numpy(), scores(normalised), atol=1e-5)
@@ -95,7 +99,13 @@ def test_name_and_options_make_the_fingerprint():
     def made(**arguments):
         return CallableModel(scores, **{"name": "a", "bounds": (0, 1), "classes": 3, **arguments}).fingerprint()
 
-    different = [made(), made(name="b"), made(bounds=None), made(classes=4), made(normalise=(0.0, 2.0))]
+    different = [
+        made(),
+        made(name="b"),
+        made(bounds=None),
+        made(classes=4),
+        made(preprocessing=Preprocessing(0.0, 2.0)),
+    ]
     assert len(set(different)) == 5
     assert made() == made()
 

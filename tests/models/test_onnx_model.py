@@ -11,7 +11,7 @@ from networks import identity_graph, pointwise_onnx, save
 from onnx import TensorProto, helper
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import OnnxModel, OutputKind
+from localsmooth.models import OnnxModel, OutputKind, Preprocessing
 
 random = np.random.default_rng(0)
 WEIGHT = random.standard_normal((3, 2, 1, 1)).astype(np.float32)
@@ -44,7 +44,7 @@ def test_fixed_and_free_axes(tmp_path, samples, fixed_batch, size):
 def test_normalisation_padding_and_crop(tmp_path):
     path = pointwise_onnx(tmp_path / "m.onnx", WEIGHT, BIAS, shape=(None, 2, 8, 16))
     mean, deviation = (0.4, 0.5), (0.2, 0.3)
-    model = OnnxModel(path, bounds=(0, 1), normalise=(mean, deviation), pad_multiple=8)
+    model = OnnxModel(path, bounds=(0, 1), preprocessing=Preprocessing(mean, deviation, pad_multiple=8))
     x = batch(2, 2, 7, 11)
     normalised = (x.numpy() - np.reshape(mean, (2, 1, 1))) / np.reshape(deviation, (2, 1, 1))
     np.testing.assert_allclose(model(x).numpy(), by_hand(normalised), rtol=1e-4, atol=1e-5)
@@ -165,8 +165,8 @@ def test_fingerprint_follows_the_file_and_the_options(tmp_path):
     changed = [
         OnnxModel(other, bounds=(0, 1)),
         OnnxModel(path, bounds=(0, 2)),
-        OnnxModel(path, bounds=(0, 1), normalise=(0.5, 0.5)),
-        OnnxModel(path, bounds=(0, 1), pad_multiple=4),
+        OnnxModel(path, bounds=(0, 1), preprocessing=Preprocessing(0.5, 0.5)),
+        OnnxModel(path, bounds=(0, 1), preprocessing=Preprocessing(pad_multiple=4)),
         OnnxModel(path, bounds=(0, 1), upsample=True),
     ]
     assert len({first, *(m.fingerprint() for m in changed)}) == 6

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import OutputKind, TorchModel
+from localsmooth.models import OutputKind, Preprocessing, TorchModel
 from localsmooth.noise import Gaussian, Randomness
 
 
@@ -151,7 +151,7 @@ class TestPreprocessing:
     def test_normalisation_is_inside(self):
         module, x = local(), batch(3, 2, 6, 7)
         mean, deviation = (0.4, 0.5), (0.2, 0.3)
-        made = TorchModel(module, bounds=(0, 1), classes=3, normalise=(mean, deviation))(x)
+        made = TorchModel(module, bounds=(0, 1), classes=3, preprocessing=Preprocessing(mean, deviation))(x)
         by_hand = torch.stack([(x[:, c] - mean[c]) / deviation[c] for c in range(2)], dim=1)
         torch.testing.assert_close(made, module(by_hand))
 
@@ -159,7 +159,7 @@ class TestPreprocessing:
         # σ in the declared units reaches the network as σ / deviation.
         seen = []
         module = Wrapped(nn.Identity(), lambda s: seen.append(s) or s).eval()
-        model = TorchModel(module, bounds=(0, 255), classes=2, normalise=(127.5, 63.75))
+        model = TorchModel(module, bounds=(0, 255), classes=2, preprocessing=Preprocessing(127.5, 63.75))
         item = torch.full((2, 40, 40), 127.5)
         noisy = torch.empty(8, *item.shape)
         prepared = Gaussian().prepare(item, np.full((40, 40), 51.0), model.bounds, model.hidden_value)
@@ -171,7 +171,9 @@ class TestPreprocessing:
     def test_a_clamped_model_never_sees_values_outside_its_bounds(self, normalise):
         seen = []
         module = Wrapped(nn.Identity(), lambda s: seen.append(s) or s).eval()
-        model = TorchModel(module, bounds=(0, 1), classes=2, normalise=normalise, pad_multiple=8)
+        model = TorchModel(
+            module, bounds=(0, 1), classes=2, preprocessing=Preprocessing(*(normalise or ()), pad_multiple=8)
+        )
         item = batch(2, 10, 10)
         noisy = torch.empty(8, *item.shape)
         prepared = Gaussian(clamp=True).prepare(item, np.full((10, 10), 2.0), model.bounds, model.hidden_value)
@@ -184,7 +186,7 @@ class TestPreprocessing:
     def test_the_batch_is_not_modified(self):
         x = batch(2, 2, 5, 6)
         before = x.clone()
-        TorchModel(local(), bounds=(0, 1), classes=3, normalise=(0.5, 0.5), pad_multiple=4)(x)
+        TorchModel(local(), bounds=(0, 1), classes=3, preprocessing=Preprocessing(0.5, 0.5, pad_multiple=4))(x)
         assert torch.equal(x, before)
 
     @pytest.mark.parametrize("value", [None, 0.3])
@@ -192,35 +194,41 @@ class TestPreprocessing:
         seen = []
         module = Wrapped(pointwise(), lambda s: seen.append(s.shape) or s).eval()
         x = batch(2, 2, 13, 21)
-        made = TorchModel(module, bounds=(0, 1), classes=3, pad_multiple=8, pad_value=value)(x)
+        made = TorchModel(
+            module, bounds=(0, 1), classes=3, preprocessing=Preprocessing(pad_multiple=8, pad_value=value)
+        )(x)
         assert seen == [(2, 3, 16, 24)]
         torch.testing.assert_close(made, pointwise()(x))
 
     def test_padding_by_reflection_equals_torch(self):
         module, x = local(), batch(2, 2, 13, 21)
-        made = TorchModel(module, bounds=(0, 1), classes=3, pad_multiple=8)(x)
+        made = TorchModel(module, bounds=(0, 1), classes=3, preprocessing=Preprocessing(pad_multiple=8))(x)
         padded = functional.pad(x, (0, 3, 0, 3), mode="reflect")
         torch.testing.assert_close(made, module(padded)[..., :13, :21])
 
     def test_padding_by_a_constant_in_declared_units(self):
         module, x = local(), batch(2, 2, 13, 21)
-        model = TorchModel(module, bounds=(0, 1), classes=3, pad_multiple=8, pad_value=0.5, normalise=(0.25, 0.5))
+        model = TorchModel(
+            module, bounds=(0, 1), classes=3, preprocessing=Preprocessing(0.25, 0.5, pad_multiple=8, pad_value=0.5)
+        )
         padded = functional.pad(x, (0, 3, 0, 3), value=0.5)
         torch.testing.assert_close(model(x), module((padded - 0.25) / 0.5)[..., :13, :21])
 
     def test_outputs_far_from_the_padding_do_not_depend_on_it(self):
         module, x = local(), batch(2, 2, 13, 21)
-        made = TorchModel(module, bounds=(0, 1), classes=3, pad_multiple=8)(x)
+        made = TorchModel(module, bounds=(0, 1), classes=3, preprocessing=Preprocessing(pad_multiple=8))(x)
         torch.testing.assert_close(made[..., :11, :19], module(x)[..., :11, :19])
 
     def test_padding_wider_than_the_crop(self):
-        made = TorchModel(pointwise(), bounds=(0, 1), classes=3, pad_multiple=32)(batch(1, 2, 3, 1))
+        made = TorchModel(pointwise(), bounds=(0, 1), classes=3, preprocessing=Preprocessing(pad_multiple=32))(
+            batch(1, 2, 3, 1)
+        )
         torch.testing.assert_close(made, pointwise()(batch(1, 2, 3, 1)))
 
     def test_padding_with_an_output_stride(self):
         coarse = nn.Sequential(nn.AvgPool2d(4), pointwise()).eval()
         x = batch(2, 2, 20, 24)
-        model = TorchModel(coarse, bounds=(0, 1), classes=3, pad_multiple=16)
+        model = TorchModel(coarse, bounds=(0, 1), classes=3, preprocessing=Preprocessing(pad_multiple=16))
         torch.testing.assert_close(model(x), coarse(x))
         with pytest.raises(InvalidInputError, match="cropped back"):
             model(batch(2, 2, 18, 24))
@@ -228,19 +236,23 @@ class TestPreprocessing:
     def test_padding_of_labels(self):
         module = Wrapped(pointwise(), lambda s: s.argmax(1)).eval()
         x = batch(2, 2, 5, 7)
-        made = TorchModel(module, bounds=(0, 1), classes=3, output=OutputKind.LABELS, pad_multiple=4)(x)
+        made = TorchModel(
+            module, bounds=(0, 1), classes=3, output=OutputKind.LABELS, preprocessing=Preprocessing(pad_multiple=4)
+        )(x)
         assert torch.equal(made, module(x))
 
     def test_padding_with_upsampling(self):
         coarse = nn.Sequential(nn.AvgPool2d(4), pointwise()).eval()
         x = batch(2, 2, 13, 21)
-        made = TorchModel(coarse, bounds=(0, 1), classes=3, pad_multiple=8, upsample=True)(x)
+        made = TorchModel(coarse, bounds=(0, 1), classes=3, preprocessing=Preprocessing(pad_multiple=8), upsample=True)(
+            x
+        )
         padded = functional.pad(x, (0, 3, 0, 3), mode="reflect")
         expected = functional.interpolate(coarse(padded), size=(16, 24), mode="bilinear")[..., :13, :21]
         torch.testing.assert_close(made, expected)
 
     def test_crops_of_other_sizes(self):
-        model = TorchModel(pointwise(), bounds=(0, 1), classes=3, pad_multiple=4, normalise=(0.5, 0.5))
+        model = TorchModel(pointwise(), bounds=(0, 1), classes=3, preprocessing=Preprocessing(0.5, 0.5, pad_multiple=4))
         x = batch(2, 2, 16, 16)
         torch.testing.assert_close(model(x)[..., 4:11, 2:9], model(x[..., 4:11, 2:9]))
 
@@ -254,17 +266,12 @@ class TestPreprocessing:
         [
             ("bounds", {"bounds": (1, 0)}),
             ("bounds", {"bounds": (0, float("nan"))}),
-            ("normalise", {"normalise": ((0.5, 0.5), (0.5, 0.0))}),
-            ("normalise", {"normalise": ((0.5, 0.5), (0.5, float("nan")))}),
-            ("pad_multiple", {"pad_multiple": 0}),
-            ("pad_value", {"pad_value": 0.5}),
-            ("pad_value", {"pad_value": float("nan"), "pad_multiple": 2}),
             ("classes", {"classes": None}),
             ("classes", {"classes": 1}),
             ("classes", {"threshold": 0.5}),
             ("threshold", {"threshold": float("nan"), "classes": 2}),
             ("upsample", {"upsample": True, "output": OutputKind.LABELS}),
-            ("upsample", {"upsample": (4, 4), "pad_multiple": 2}),
+            ("upsample", {"upsample": (4, 4), "preprocessing": Preprocessing(pad_multiple=2)}),
             ("precision", {"precision": torch.float64}),
         ],
     )
@@ -274,7 +281,7 @@ class TestPreprocessing:
         assert caught.value.field == field
 
     def test_a_wrong_number_of_channels_names_the_normalisation(self):
-        model = TorchModel(pointwise(), bounds=(0, 1), classes=3, normalise=((0.5,) * 3, (0.5,) * 3))
+        model = TorchModel(pointwise(), bounds=(0, 1), classes=3, preprocessing=Preprocessing((0.5,) * 3, (0.5,) * 3))
         with pytest.raises(InvalidInputError, match="3 numbers"):
             model(batch(1, 2, 4, 4))
 
@@ -368,7 +375,7 @@ class TestOptions:
         torch.testing.assert_close(model.with_options(compile=True)(x), model(x), atol=1e-5, rtol=1e-4)
 
     def test_travels_to_another_process(self):
-        model = TorchModel(local(), bounds=(0, 1), classes=3, normalise=(0.5, 0.5))
+        model = TorchModel(local(), bounds=(0, 1), classes=3, preprocessing=Preprocessing(0.5, 0.5))
         x = batch(2, 2, 6, 7)
         moved = pickle.loads(pickle.dumps(model))  # noqa: S301 (our own bytes)
         assert torch.equal(moved(x), model(x))
@@ -390,9 +397,9 @@ class TestFingerprint:
             {"bounds": (0, 2)},
             {"classes": 4},
             {"output": OutputKind.PROBABILITIES},
-            {"normalise": (0.5, 0.5)},
-            {"pad_multiple": 4},
-            {"pad_multiple": 4, "pad_value": 0.0},
+            {"preprocessing": Preprocessing(0.5, 0.5)},
+            {"preprocessing": Preprocessing(pad_multiple=4)},
+            {"preprocessing": Preprocessing(pad_multiple=4, pad_value=0.0)},
             {"threshold": 0.5, "classes": 2},
             {"upsample": True},
             {"precision": torch.bfloat16},

@@ -123,7 +123,7 @@ def test_of_a_class_of_the_users_own_the_user_is_told(tmp_path: Path) -> None:
 
 
 def test_a_class_that_is_registered_comes_back(tmp_path: Path) -> None:
-    THREATS.register(type("Registered", (Corner,), {"name": "corner"}))
+    ls.register(type("Registered", (Corner,), {"name": "corner"}))
     try:
         kept = again(tmp_path, Settings(0.1, [0.1], threat=THREATS["corner"](2)))  # pyright: ignore[reportCallIssue]
         assert type(kept.threat) is THREATS["corner"]

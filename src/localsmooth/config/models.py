@@ -16,7 +16,15 @@ from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
-from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, TorchModel, segmentation_network
+from localsmooth.models import (
+    CallableModel,
+    Model,
+    OnnxModel,
+    OutputKind,
+    Preprocessing,
+    TorchModel,
+    segmentation_network,
+)
 from localsmooth.registry import Registry
 from localsmooth.scenes import CLASS_NAMES, load_unet
 from localsmooth.seeds import torch_seeded
@@ -52,20 +60,17 @@ def _warn_if_ignored(sampling: SamplingSection) -> None:
         warnings.warn("sampling.precision and sampling.compile apply to torch models only", stacklevel=3)
 
 
-def _normalise(mean: list[float] | None, std: list[float] | None) -> tuple[list[float], list[float]] | None:
-    if mean is None and std is None:
-        return None
-    if mean is None or std is None or len(mean) != len(std):
+def _preprocessing(mean: list[float] | None, std: list[float] | None, pad_multiple: int | None) -> Preprocessing:
+    if len(mean or ()) != len(std or ()):
         raise ConfigurationError("model.mean, model.std: give both, with one number per channel.")
-    return mean, std
+    return Preprocessing(mean, std, pad_multiple=pad_multiple)
 
 
 class _Described(TypedDict):
     bounds: tuple[float, float] | None
     classes: int | None
     output: OutputKind
-    normalise: tuple[list[float], list[float]] | None
-    pad_multiple: int | None
+    preprocessing: Preprocessing
     threshold: float | None
     upsample: bool | tuple[int, ...] | None
 
@@ -117,8 +122,7 @@ class AdaptedModelSection(ModelSection):
             "bounds": self.bounds,
             "classes": self.classes,
             "output": OutputKind[self.output.upper()],
-            "normalise": _normalise(self.mean, self.std),
-            "pad_multiple": self.pad_multiple,
+            "preprocessing": _preprocessing(self.mean, self.std, self.pad_multiple),
             "threshold": self.threshold,
             "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
         }
@@ -270,8 +274,7 @@ class SegmentationModelSection(ModelSection):
             module,
             bounds=self.bounds,
             classes=self.classes,
-            normalise=_normalise(self.mean, self.std),
-            pad_multiple=self.pad_multiple,
+            preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple),
             device=self.device,
             **evaluation(sampling),
         )

@@ -8,6 +8,7 @@ from localsmooth.models.exported import evaluated
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
+from localsmooth.models.preprocessing import Preprocessing
 from localsmooth.models.replica import has_hooks, replica_of
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.models.torch_model import TorchModel, working_precision
@@ -19,6 +20,7 @@ __all__ = [
     "ModelCheck",
     "OnnxModel",
     "OutputKind",
+    "Preprocessing",
     "TorchModel",
     "Upsample",
     "check_batch",

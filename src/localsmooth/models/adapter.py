@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from types import NoneType
 
 import torch
 from jaxtyping import Float, Shaped
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.outputs import above_threshold, cropped, require_classes_first, resized
 from localsmooth.models.preprocessing import Number, Preprocessing
@@ -32,7 +33,7 @@ class Adapter(Model):
     output
         What the network returns; not needed with a threshold.
     preprocessing
-        Padding and normalisation.
+        Padding and normalisation; None for neither.
     threshold
         For networks with one output channel: label 1 where its value exceeds this, else 0. In the channel's own units
         (0.5 for a probability map, 0 for a logit map).
@@ -54,7 +55,7 @@ class Adapter(Model):
         bounds: Bounds | None,
         classes: int | None,
         output: OutputKind,
-        preprocessing: Preprocessing,
+        preprocessing: Preprocessing | None,
         threshold: Number | None,
         upsample: Upsample | None,
         device: torch.device,
@@ -63,7 +64,8 @@ class Adapter(Model):
             raise InvalidInputError("output", f"got {output!r}", "Pass ls.OutputKind.LOGITS, .PROBABILITIES or .LABELS")
         self.bounds = None if bounds is None else _ordered(bounds)
         self.device = device
-        self._preprocessing = preprocessing
+        require_kind("preprocessing", preprocessing, Preprocessing, NoneType)
+        self._preprocessing = Preprocessing() if preprocessing is None else preprocessing
         self._threshold = threshold
         self._upsample = upsample
         if threshold is not None:
@@ -87,7 +89,7 @@ class Adapter(Model):
         self._resizes = upsample is not None and upsample is not False
         if self._resizes and threshold is None and output is OutputKind.LABELS:
             raise InvalidInputError("upsample", "labels cannot be interpolated", "Return scores, or leave it out")
-        if isinstance(upsample, tuple) and preprocessing.pads:
+        if isinstance(upsample, tuple) and self._preprocessing.pads:
             raise InvalidInputError(
                 "upsample",
                 f"a fixed output shape {upsample} does not go with padding",

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
+from localsmooth.bundled import also_apart
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.fingerprint import describe
-from localsmooth.models.preprocessing import Moments, Number, Preprocessing
+from localsmooth.models.preprocessing import Number, Preprocessing, of_earlier_arguments
 
 __all__ = ["CallableModel"]
 
@@ -37,12 +38,8 @@ class CallableModel(Adapter):
         Number of classes; not needed with a threshold.
     output
         What the function returns.
-    normalise
-        (mean, standard deviation) per channel, in units of the bounds; applied before the function, after the noise.
-    pad_multiple
-        Extend the spatial axes to a multiple of this many elements; the outputs are cropped back.
-    pad_value
-        Constant to extend with, in units of the bounds; None to mirror the input.
+    preprocessing
+        What happens to the input after the noise: normalisation, and padding to sizes that the network takes.
     threshold
         For functions with one output channel: label 1 where its value exceeds this, else 0.
     upsample
@@ -54,6 +51,7 @@ class CallableModel(Adapter):
         Naming the argument at fault.
     """
 
+    @also_apart("preprocessing", of_earlier_arguments)
     def __init__(
         self,
         function: Callable[[np.ndarray], Any],
@@ -62,9 +60,7 @@ class CallableModel(Adapter):
         bounds: Bounds | None,
         classes: int | None = None,
         output: OutputKind = OutputKind.LOGITS,
-        normalise: Moments | None = None,
-        pad_multiple: int | None = None,
-        pad_value: Number | None = None,
+        preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
     ) -> None:
@@ -74,7 +70,7 @@ class CallableModel(Adapter):
             bounds=bounds,
             classes=classes,
             output=output,
-            preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
+            preprocessing=preprocessing,
             threshold=threshold,
             upsample=upsample,
             device=torch.device("cpu"),

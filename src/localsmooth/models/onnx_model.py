@@ -15,12 +15,13 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
+from localsmooth.bundled import also_apart
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, ModelFailedError
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
-from localsmooth.models.preprocessing import Moments, Number, Preprocessing
+from localsmooth.models.preprocessing import Number, Preprocessing, of_earlier_arguments
 
 __all__ = ["OnnxModel"]
 
@@ -43,12 +44,8 @@ class OnnxModel(Adapter):
         Number of classes; taken from the file where it fixes that axis.
     output
         What the network returns.
-    normalise
-        (mean, standard deviation) per channel, in units of the bounds; applied inside, after the noise.
-    pad_multiple
-        Extend the spatial axes to a multiple of this many elements; the outputs are cropped back.
-    pad_value
-        Constant to extend with, in units of the bounds; None to mirror the input.
+    preprocessing
+        What happens to the input after the noise: normalisation, and padding to sizes that the network takes.
     threshold
         For networks with one output channel: label 1 where its value exceeds this (0.5 for a probability, 0 for a
         logit).
@@ -69,6 +66,7 @@ class OnnxModel(Adapter):
         Naming the argument at fault.
     """
 
+    @also_apart("preprocessing", of_earlier_arguments)
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -76,9 +74,7 @@ class OnnxModel(Adapter):
         bounds: Bounds | None,
         classes: int | None = None,
         output: OutputKind = OutputKind.LOGITS,
-        normalise: Moments | None = None,
-        pad_multiple: int | None = None,
-        pad_value: Number | None = None,
+        preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
         output_name: str | None = None,
@@ -102,7 +98,7 @@ class OnnxModel(Adapter):
             bounds=bounds,
             classes=classes,
             output=output,
-            preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
+            preprocessing=preprocessing,
             threshold=threshold,
             upsample=upsample,
             device=torch.device("cpu"),

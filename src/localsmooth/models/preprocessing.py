@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["Moments", "Number", "Preprocessing", "reflected_positions"]
+__all__ = ["Moments", "Number", "Preprocessing", "of_earlier_arguments", "reflected_positions"]
 
 _MOST_MOVED = 64
 
@@ -44,6 +45,7 @@ def _per_channel(field: str, values: Number | Sequence[Number]) -> tuple[float, 
     return made
 
 
+@dataclass(frozen=True)
 class Preprocessing:
     """Pads the spatial axes and normalises the channels of batches of shape (batch, channels, *spatial).
 
@@ -51,10 +53,14 @@ class Preprocessing:
 
     Parameters
     ----------
-    normalise
-        (mean, standard deviation), each one number or one number per channel, in the declared input space.
+    mean
+        Subtracted from the input: one number or one number per channel, in the declared input space.
+    std
+        What is then divided by, likewise.
+    axis
+        Axis of the batch along which `mean` and `std` have their numbers; that of the channels by default.
     pad_multiple
-        Extend every spatial axis at its end to the next multiple of this many elements.
+        Extend every spatial axis at its end to the next multiple of this many elements; outputs are cropped back.
     pad_value
         Constant to extend with, in the declared input space; None to mirror the input.
 
@@ -64,25 +70,37 @@ class Preprocessing:
         If a standard deviation is not positive, the multiple is smaller than 1, or a number is not finite.
     """
 
-    def __init__(
-        self,
-        normalise: Moments | None = None,
-        pad_multiple: int | None = None,
-        pad_value: Number | None = None,
-    ) -> None:
-        self._mean, self._deviation = ((), ()) if normalise is None else self._moments(normalise)
-        if pad_multiple is not None and pad_multiple < 1:
+    mean: Number | Sequence[Number] | None = None
+    std: Number | Sequence[Number] | None = None
+    axis: int = 1
+    pad_multiple: int | None = None
+    pad_value: Number | None = None
+    # Small tensors on the device: to send them with every batch would mean to wait for it every time.
+    _moved: dict[tuple[object, ...], torch.Tensor] = field(
+        default_factory=dict[tuple[object, ...], torch.Tensor], init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        normalises = self.mean is not None or self.std is not None
+        for name, value, neutral in (("mean", self.mean, 0.0), ("std", self.std, 1.0)):
+            given = _per_channel(name, neutral if value is None else value) if normalises else None
+            object.__setattr__(self, name, given)
+        if not all(d > 0 for d in self._moments[1]):
+            raise InvalidInputError("std", f"got {self.std}", "Pass positive standard deviations")
+        if self.axis == 0:
+            raise InvalidInputError("axis", "got 0, the axis of the batch", "Pass that of the channels, 1 by default")
+        if self.pad_multiple is not None and self.pad_multiple < 1:
             raise InvalidInputError(
-                "pad_multiple", f"got {pad_multiple}", "Pass a positive number of elements, or None"
+                "pad_multiple", f"got {self.pad_multiple}", "Pass a positive number of elements, or None"
             )
-        if pad_value is not None and not math.isfinite(pad_value):
-            raise InvalidInputError("pad_value", f"got {pad_value}", "Pass a finite number, or None to mirror")
-        if pad_value is not None and pad_multiple is None:
+        if self.pad_value is not None and not math.isfinite(self.pad_value):
+            raise InvalidInputError("pad_value", f"got {self.pad_value}", "Pass a finite number, or None to mirror")
+        if self.pad_value is not None and self.pad_multiple is None:
             raise InvalidInputError("pad_value", "given without pad_multiple", "Pass pad_multiple as well")
-        self._multiple = pad_multiple
-        self._value = pad_value
-        # Small tensors on the device: to send them with every batch would mean to wait for it every time.
-        self._moved: dict[tuple[object, ...], torch.Tensor] = {}
+
+    @property
+    def _moments(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        return cast("tuple[float, ...]", self.mean or ()), cast("tuple[float, ...]", self.std or ())
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave tensors behind that lie on a device."""
@@ -98,25 +116,14 @@ class Preprocessing:
             self._moved[place, *name] = made
         return made
 
-    @staticmethod
-    def _moments(normalise: Moments) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        if len(normalise) != 2:
-            raise InvalidInputError(
-                "normalise", f"got {len(normalise)} entries", "Pass a pair: means and standard deviations"
-            )
-        mean, deviation = _per_channel("normalise", normalise[0]), _per_channel("normalise", normalise[1])
-        if not all(d > 0 for d in deviation):
-            raise InvalidInputError("normalise", f"standard deviations {deviation}", "Pass positive ones")
-        return mean, deviation
-
     @property
     def pads(self) -> bool:
         """Whether outputs may have to be cropped back."""
-        return self._multiple is not None
+        return self.pad_multiple is not None
 
     def padded_shape(self, spatial: tuple[int, ...]) -> tuple[int, ...]:
         """Spatial shape after padding."""
-        multiple = self._multiple or 1
+        multiple = self.pad_multiple or 1
         return tuple(-(-size // multiple) * multiple for size in spatial)
 
     def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Float[torch.Tensor, "batch *padded"]:
@@ -131,12 +138,12 @@ class Preprocessing:
         padded = self.padded_shape(spatial)
         if padded != spatial:
             batch = self._pad(batch, padded)
-        if self._mean:
+        if self.mean is not None:
             batch = self._normalise(batch)
         return batch
 
     def _pad(self, batch: torch.Tensor, padded: tuple[int, ...]) -> torch.Tensor:
-        if self._value is None:
+        if self.pad_value is None:
             for axis, size in enumerate(padded, start=2):
                 if size != batch.shape[axis]:
                     before = batch.shape[axis]
@@ -147,31 +154,47 @@ class Preprocessing:
                     )
                     batch = batch.index_select(axis, source)
             return batch
-        made = batch.new_full((*batch.shape[:2], *padded), self._value)
+        made = batch.new_full((*batch.shape[:2], *padded), self.pad_value)
         made[(slice(None), slice(None), *(slice(size) for size in batch.shape[2:]))] = batch
         return made
 
     def _normalise(self, batch: torch.Tensor) -> torch.Tensor:
-        channels = batch.shape[1] if batch.ndim > 1 else 0
-        for values in (self._mean, self._deviation):
-            if len(values) not in (1, channels):
+        inside = -batch.ndim <= self.axis < batch.ndim
+        for name, values in zip(("mean", "std"), self._moments, strict=True):
+            if len(values) != 1 and not (inside and len(values) == batch.shape[self.axis]):
                 raise InvalidInputError(
-                    "normalise",
-                    f"{len(values)} numbers for a batch of shape {tuple(batch.shape)} (batch, channels, …)",
+                    name,
+                    f"{len(values)} numbers along axis {self.axis} of a batch of shape {tuple(batch.shape)}",
                     "Pass one number per channel",
                 )
-        shape = (-1, *(1 for _ in batch.shape[2:]))
+        shape = [1] * batch.ndim
+        shape[self.axis if inside else 0] = -1
         mean, deviation = (
             self._at(batch.device, (batch.dtype, values), lambda v=values: torch.tensor(v, dtype=batch.dtype))
-            for values in (self._mean, self._deviation)
+            for values in self._moments
         )
         return (batch - mean.reshape(shape)).div_(deviation.reshape(shape))
 
     def configuration(self) -> Mapping[str, object]:
         """Every parameter, as text-friendly values."""
-        return {
-            "mean": self._mean,
-            "deviation": self._deviation,
-            "pad_multiple": self._multiple,
-            "pad_value": self._value,
-        }
+        mean, deviation = self._moments
+        padding = {"pad_multiple": self.pad_multiple, "pad_value": self.pad_value}
+        # Stored runs know the usual axis by its absence.
+        axis = {} if self.axis == 1 else {"axis": self.axis}
+        return {"mean": mean, "deviation": deviation, **padding, **axis}
+
+
+def of_earlier_arguments(
+    normalise: Moments | None = None, pad_multiple: int | None = None, pad_value: Number | None = None
+) -> Preprocessing:
+    """Make the object of the arguments that models took one by one.
+
+    Raises
+    ------
+    InvalidInputError
+        As `Preprocessing`, and if `normalise` is no pair.
+    """
+    if normalise is not None and len(normalise) != 2:
+        raise InvalidInputError("normalise", f"got {len(normalise)} entries", "Pass Preprocessing(mean, std)")
+    mean, std = (None, None) if normalise is None else normalise
+    return Preprocessing(mean, std, pad_multiple=pad_multiple, pad_value=pad_value)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import nn
 
+from localsmooth.bundled import also_apart
 from localsmooth.errors import InvalidInputError
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
@@ -21,7 +22,7 @@ from localsmooth.models.changing import changing_attributes, watching
 from localsmooth.models.exported import is_exported
 from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.outputs import output_tensor
-from localsmooth.models.preprocessing import Moments, Number, Preprocessing
+from localsmooth.models.preprocessing import Number, Preprocessing, of_earlier_arguments
 from localsmooth.models.replica import has_hooks, replica_of
 
 __all__ = ["TorchModel", "working_precision"]
@@ -44,12 +45,8 @@ class TorchModel(Adapter):
         Number of classes; taken from `module.config.num_labels` where there is such a thing.
     output
         What the module returns.
-    normalise
-        (mean, standard deviation) per channel, in units of the bounds; applied inside, after the noise.
-    pad_multiple
-        Extend the spatial axes to a multiple of this many elements; the outputs are cropped back.
-    pad_value
-        Constant to extend with, in units of the bounds; None to mirror the input.
+    preprocessing
+        What happens to the input after the noise: normalisation, and padding to sizes that the network takes.
     threshold
         For modules with one output channel: label 1 where its value exceeds this (0.5 for a probability, 0 for a
         logit).
@@ -73,6 +70,7 @@ class TorchModel(Adapter):
         Naming the argument at fault; `module` if it, or a part of it, is in training mode.
     """
 
+    @also_apart("preprocessing", of_earlier_arguments)
     def __init__(
         self,
         module: nn.Module,
@@ -80,9 +78,7 @@ class TorchModel(Adapter):
         bounds: Bounds | None,
         classes: int | None = None,
         output: OutputKind = OutputKind.LOGITS,
-        normalise: Moments | None = None,
-        pad_multiple: int | None = None,
-        pad_value: Number | None = None,
+        preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
         select: Callable[[Any], torch.Tensor] | None = None,
@@ -97,7 +93,7 @@ class TorchModel(Adapter):
             bounds=bounds,
             classes=classes,
             output=output,
-            preprocessing=Preprocessing(normalise, pad_multiple, pad_value),
+            preprocessing=preprocessing,
             threshold=threshold,
             upsample=upsample,
             device=_device(device),

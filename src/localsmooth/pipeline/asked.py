@@ -6,17 +6,18 @@ import math
 import warnings
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from localsmooth.baselines import BASELINES
 from localsmooth.bounds import SCORE_BOUNDS, SIMULTANEOUS, CandidateWeights
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.collective import BOUNDS
-from localsmooth.tasks import RunRecord, import_from_folders, task_of
+from localsmooth.tasks import TARGETS, RunRecord, RunRecordError, import_from_folders, task_of
 from localsmooth.tasks.arrays import THREATS
 
 __all__ = ["described", "restored"]
@@ -29,6 +30,7 @@ _KNOWN: Mapping[str, Mapping[str, Any]] = {
     "threat": THREATS,
     "method": BASELINES,
     "baseline": BASELINES,
+    "targets": TARGETS,
 }
 """Classes by the names that configuration files call them by, for each field of settings."""
 
@@ -47,7 +49,7 @@ def described(settings: Any) -> dict[str, Any]:
     """
     made: dict[str, Any] = {}
     for field in fields(settings):
-        value, classes = getattr(settings, field.name), _classes(field)
+        value, classes = getattr(settings, field.name), _classes(settings, field.name)
         try:
             made[field.name] = _described(value, classes)
         except _UnknownError:
@@ -64,6 +66,11 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
         Of the run; one of earlier versions holds α, budgets and bounds only.
     given
         Fields that will be replaced.
+
+    Raises
+    ------
+    RunRecordError
+        If the record holds something else in place of settings.
     """
     import_from_folders("threat")  # so that all are known
     made = task_of(record.task).settings(record)
@@ -73,7 +80,7 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
             continue
         kept = record.settings[field.name]
         try:
-            changes[field.name] = _object(kept, _classes(field))
+            changes[field.name] = _field(kept, made, field.name)
         except _UnknownError:
             what = (
                 f"{kept['class']}, which no record can hold" if "class" in kept else f"{kept}, which is not known here"
@@ -86,10 +93,29 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
     return replace(made, **changes)
 
 
-def _classes(field: Field[Any]) -> Mapping[str, Any]:
-    """Classes that a field's objects may have; a field with one class of its own knows it as its default."""
-    made = field.default_factory
-    return _KNOWN.get(field.name, {field.name: made} if isinstance(made, type) else {})
+def _classes(settings: Any, field: str) -> Mapping[str, Any]:
+    """Classes that a field's objects may have: those of files, or the one that it is declared with."""
+    declared = get_type_hints(type(settings)).get(field)
+    return _KNOWN.get(field, {field: declared} if isinstance(declared, type) and is_dataclass(declared) else {})
+
+
+def _field(kept: Any, made: Any, name: str) -> Any:
+    """Make a field's value again, of the same form as the one that `made` has."""
+    classes, usual = _classes(made, name), getattr(made, name)
+    if not classes:
+        try:
+            return TypeAdapter(get_type_hints(type(made))[name]).validate_python(kept)
+        except ValidationError as error:
+            raise RunRecordError(f"settings.{name} is damaged: {error.errors()[0]['msg']}") from None
+    value = _object(kept, classes)
+    members = [value]
+    if isinstance(usual, Mapping):
+        members = list(value.values()) if isinstance(value, Mapping) else [None]
+    elif isinstance(usual, list | tuple):
+        members = list(value) if isinstance(value, tuple) else [None]
+    if not all(type(one) in classes.values() for one in members) and not (value is None and usual is None):
+        raise RunRecordError(f"settings.{name} is damaged: {kept!r} does not describe it")
+    return value
 
 
 def _described(value: Any, classes: Mapping[str, Any]) -> Any:
@@ -111,8 +137,9 @@ def _plain(value: Any, classes: Mapping[str, Any]) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(each, classes) for name, each in cast("Mapping[Any, Any]", value).items()}
     name = next((name for name, known in classes.items() if known is type(value)), None)
-    parameters = {field.name: getattr(value, field.name) for field in fields(value)} if is_dataclass(value) else {}
-    if name is None or not vars(value).keys() <= parameters.keys():
+    known = fields(value) if is_dataclass(value) else ()
+    parameters = {field.name: getattr(value, field.name) for field in known if field.init}
+    if name is None or not vars(value).keys() <= {field.name for field in known}:
         raise _UnknownError
     return {"name": name, **{field: _plain(each, {}) for field, each in parameters.items()}}
 
@@ -130,16 +157,15 @@ def _object(kept: Any, classes: Mapping[str, Any]) -> Any:
     made: type[Any] | None = classes.get(content["name"])
     if made is None:
         raise _UnknownError
-    defaults = {field.name: field.default for field in fields(made)} if is_dataclass(made) else {}
+    usual = {field.name: field.default for field in fields(made)} if is_dataclass(made) else {}
     try:
-        return made(
-            **{
-                field: type(defaults[field])(each) if isinstance(defaults.get(field), Enum) else _object(each, {})
-                for field, each in content.items()
-                if field != "name"
-            }
-        )
-    except (TypeError, ValueError):  # another version of the class
+        parameters = {
+            field: type(usual[field])(each) if isinstance(usual[field], Enum) else _object(each, {})
+            for field, each in content.items()
+            if field != "name"
+        }
+        return made(**parameters)
+    except (KeyError, TypeError, ValueError):  # of another version of the class
         raise _UnknownError from None
 
 

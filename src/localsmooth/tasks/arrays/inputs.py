@@ -198,7 +198,7 @@ def _remedy(item: Item, error: Exception) -> str:
     if shape[-1] in (1, 3, 4) and shape[0] not in (1, 3, 4):
         return "Channels come first: transpose the image"
     if any(word in str(error).lower() for word in ("shape", "size", "dimension", "channel", "broadcast", "rank")):
-        return "Pass inputs of the shape that the model takes, or a pad_multiple where only some sizes suit it"
+        return "Pass inputs of the shape that the model takes, or Preprocessing(pad_multiple=…) where few sizes do"
     return "Call the model on this item to find out why: it gets a batch of one, channels first"
 
 

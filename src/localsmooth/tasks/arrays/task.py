@@ -214,7 +214,8 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         baseline = certificate.get("baseline") if isinstance(certificate, dict) else None
         before = baseline.get("method") if isinstance(baseline, dict) else None
         if record.settings:
-            before = (record.settings.get("method") or {}).get("name")
+            described = record.settings.get("method")
+            before = described.get("name") if isinstance(described, dict) else None
         now = None if settings.method is None else settings.method.name
         return record.method if now == before else f"{record.method} ({now or 'collective'})"
 
