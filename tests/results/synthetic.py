@@ -130,7 +130,9 @@ def _curve(
     count = len(weights)
     rng = np.random.default_rng(seed)
     plans = np.concatenate([np.eye(count), np.full((1, count), 1 / count), rng.dirichlet(np.full(count, 0.5), 60)])
-    stake = item.at_stake(target)
+    stake = item.counted & (item.prediction != ABSTAIN)
+    if target == "accuracy":
+        stake &= item.prediction == item.label
     eta, group, radius = item.eta[stake], item.output_group[stake], item.radius[stake]
     certified, lower, upper, attack = [], [], [], []
     for budget in budgets:

@@ -308,7 +308,7 @@ def test_impossible_counts_are_refused(part: str, change: object, message: str):
 def test_wrong_outputs_never_count_for_accuracy():
     item = default_item()
     ratio = item.curves["ratio", "envelope"]
-    assert ratio.certified[0] > item.at_stake("accuracy").sum()
+    assert ratio.certified[0] > item.stake("accuracy").most
     with pytest.raises(InvalidInputError, match=r"accuracy.*more than"):
         build_dataset([dataclasses.replace(item, curves={**item.curves, ("accuracy", "envelope"): ratio})], run_info())
 
@@ -384,7 +384,7 @@ def rewritten(dataset: xr.Dataset, path: Path) -> Path:
         (lambda d: d.assign(prediction=d["prediction"] * 0), "prediction"),
         (lambda d: d.isel(item=slice(0)), "length 0"),
         (lambda d: d.assign_coords(item=["same", "same"]), "repeats"),
-        (lambda d: d.assign_coords(target=["ratio", "speed"]), "target"),
+        (lambda d: d.drop_vars("stake").assign_coords(target=["ratio", "speed"]), "stake"),
         (lambda d: d.assign_coords(budget=-d["budget"]), "budgets"),
     ],
 )  # fmt: skip

@@ -162,7 +162,7 @@ class ItemResult:
         alive = self.counted & (self.prediction != ABSTAIN)
         if target == ACCURACY:
             alive &= self.prediction == self.label if self.label is not None else False
-        return Stake(int(alive.sum()), int(self.counted.sum()))
+        return Stake(float(alive.sum()), float(self.counted.sum()))
 
 
 def consistent(item: ItemResult) -> ItemResult:

@@ -308,7 +308,13 @@ class Weighted(Target):
         return outputs.reference if self.correct else outputs.prediction
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
-        """The weights."""
+        """The weights.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is not one for each output.
+        """
         if self.weights.size != outputs.prediction.size:
             raise InvalidInputError(
                 "weights",
@@ -337,7 +343,7 @@ def as_targets(given: Sequence[Target | str] | None) -> tuple[Target, ...]:
     InvalidInputError
         For what is no target, an unknown name, or two targets of one name.
     """
-    if given is None:
+    if given is None or (isinstance(given, tuple) and not given):
         return ()
     require_several("targets", given, "targets")
     made: list[Target] = []
