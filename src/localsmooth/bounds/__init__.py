@@ -5,6 +5,7 @@ from collections.abc import Callable
 from localsmooth.bounds.bernstein import EmpiricalBernstein
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
+from localsmooth.bounds.joint_count import JointCount
 from localsmooth.bounds.planning import pick_k, require_certifiable, smallest_sample_count
 from localsmooth.bounds.scores import (
     ScoreBound,
@@ -48,6 +49,7 @@ __all__ = [
     "CdfBand",
     "EmpiricalBernstein",
     "FixedThresholdHolm",
+    "JointCount",
     "KFamilywise",
     "LevelStrategy",
     "NotSimultaneousWarning",

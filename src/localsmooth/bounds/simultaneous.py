@@ -61,11 +61,20 @@ class VoteBounds:
     simultaneous
         Whether, with probability 1 − α, at most ``discount`` of the bounds are wrong. False only for bounds that
         exist to reproduce published curves.
+    alone
+        Where `lower` is for counts only (see :class:`CountRule`): bounds that hold for each output by itself with
+        probability 1 − α, to be shown. None where `lower` holds for the outputs.
     """
 
     lower: Float[np.ndarray, " outputs"]
     discount: int
     simultaneous: bool = True
+    alone: Float[np.ndarray, " outputs"] | None = None
+
+    @property
+    def shown(self) -> Float[np.ndarray, " outputs"]:
+        """What may be said of single outputs."""
+        return self.lower if self.alone is None else self.alone
 
 
 @runtime_checkable
