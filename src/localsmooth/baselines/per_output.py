@@ -17,7 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_masks
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, target_kinds, target_masks
 
 __all__ = ["Cohen", "SegCertify", "robust_outputs"]
 
@@ -58,8 +58,9 @@ class _PerOutput(ItemMethod):
 
     def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
-        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
-        eta = gaussian_vote_eta(lower)
+        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, target_kinds(item))
+        counted = gaussian_vote_eta(bounds.lower)
+        eta = counted if bounds.alone is None else gaussian_vote_eta(bounds.alone)
         prediction = np.where(eta > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
         weights = noise.weights(item.layout.levels)[:1, :1]
         nowhere = np.zeros(eta.size, dtype=np.int64)
@@ -67,16 +68,16 @@ class _PerOutput(ItemMethod):
         curves = {
             (target, "naive"): counted_curve(
                 np.maximum(
-                    robust_outputs(eta[mask], float(weights[0, 0]), settings.budgets) - settings.simultaneous.discount,
+                    robust_outputs(counted[mask], float(weights[0, 0]), settings.budgets) - bounds.discount,
                     0,
                 ),
                 spent,
                 item.layout.inputs.count,
             )
-            for target, mask in target_masks(item, prediction).items()
+            for target, mask in target_masks(item, np.where(counted > 0, item.votes.candidate, ABSTAIN)).items()
         }
         radius = certified_radius(weights, eta, nowhere, 2)
-        return item_result(item, prediction=prediction, lower=lower, eta=eta, radius=radius, curves=curves)
+        return item_result(item, prediction=prediction, lower=bounds.shown, eta=eta, radius=radius, curves=curves)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from localsmooth.bounds.simultaneous import (
     require_level_strategy,
 )
 from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower
-from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, complete
+from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, CountRule, Sharing, complete
 
 # One line per bound on scores that a configuration can name.
 SCORE_BOUNDS: dict[str, Callable[..., ScoreBound]] = {
@@ -47,6 +47,7 @@ __all__ = [
     "CandidateVotes",
     "CandidateWeights",
     "CdfBand",
+    "CountRule",
     "EmpiricalBernstein",
     "FixedThresholdHolm",
     "JointCount",
@@ -59,6 +60,7 @@ __all__ = [
     "ScoreBounds",
     "ScoreHistogram",
     "ScoreMoments",
+    "Sharing",
     "Simultaneous",
     "VoteBounds",
     "VoteConfidenceSequence",

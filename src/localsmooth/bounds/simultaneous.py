@@ -114,7 +114,7 @@ class LevelStrategy(Simultaneous, Protocol):
         ...
 
 
-def require_level_strategy(strategy: Simultaneous) -> LevelStrategy:
+def require_level_strategy(strategy: object) -> LevelStrategy:
     """Return a strategy as one that works by levels.
 
     Raises
@@ -125,7 +125,7 @@ def require_level_strategy(strategy: Simultaneous) -> LevelStrategy:
     if not isinstance(strategy, LevelStrategy):
         raise InvalidInputError(
             "simultaneous",
-            f"{strategy.name} is a rule for votes only, and for a number of them that is fixed beforehand",
+            f"{getattr(strategy, 'name', strategy)} gives no output a level of its own, which this takes",
             "Use Bonferroni or KFamilywise",
         )
     return strategy

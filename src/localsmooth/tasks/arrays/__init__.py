@@ -17,5 +17,6 @@ __all__ = [
     "SampledItem",
     "Settings",
     "equally_spaced",
+    "target_kinds",
     "target_masks",
 ]

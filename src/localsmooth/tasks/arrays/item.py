@@ -14,7 +14,7 @@ from localsmooth.results import ACCURACY, RATIO, CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 
-__all__ = ["certify_item", "target_masks"]
+__all__ = ["certify_item", "target_kinds", "target_masks"]
 
 
 def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> dict[str, Bool[np.ndarray, "outputs"]]:
@@ -32,6 +32,22 @@ def target_masks(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> d
     if item.label is not None:
         targets[ACCURACY] = targets[RATIO] & (prediction == item.label.ravel())
     return targets
+
+
+def target_kinds(item: SampledItem) -> Int[np.ndarray, "outputs"]:
+    """Which outputs are targets together: 1 for those whose candidate is correct, 0 for others, −1 for ignored ones.
+
+    Parameters
+    ----------
+    item
+        The item.
+    """
+    kind = np.zeros(item.votes.candidate.size, dtype=np.int8)
+    if item.label is not None:
+        kind[item.votes.candidate == item.label.ravel()] = 1
+    if item.ignored is not None:
+        kind[item.ignored.ravel()] = -1
+    return kind
 
 
 def certify_item(
@@ -61,9 +77,10 @@ def certify_item(
         certificates=settings.certificates,
         simultaneous=settings.simultaneous,
         score_bound=settings.score_bound,
+        kind=target_kinds(item),
     )
-    base = certified.base
-    threshold = base.eta if base.eta.ndim == 1 else base.eta.max(axis=0)
+    base, alone = certified.base, certified.shown.base
+    threshold = alone.eta if alone.eta.ndim == 1 else alone.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     say = tell and (lambda text: tell(f"{item.name}: {text}"))
     curves = {
@@ -76,15 +93,15 @@ def certify_item(
         label=item.label,
         ignored=item.ignored,
         candidate=item.votes.candidate.reshape(shape),
-        prediction=base.prediction.reshape(shape),
+        prediction=alone.prediction.reshape(shape),
         votes=item.votes.votes.reshape(shape),
-        lower_probability=certified.lower.reshape(shape),
+        lower_probability=certified.shown.lower.reshape(shape),
         eta=threshold.reshape(shape),
-        radius=settings.threat.radius(base, item.image, item.layout, noise).reshape(shape),
+        radius=settings.threat.radius(alone, item.image, item.layout, noise).reshape(shape),
         output_group=item.layout.outputs.labels,
         input_group=item.layout.inputs.labels,
         curves=curves,
-        relies_on=None if base.relies_on is None else base.relies_on.reshape(shape),
+        relies_on=None if alone.relies_on is None else alone.relies_on.reshape(shape),
         # A label map with channels of its own has no picture to be drawn over.
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
     )
@@ -104,6 +121,7 @@ def _curves(
         nothing = np.zeros(budgets)
         empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
         return dict.fromkeys(settings.bounds, empty)
+    base.require_whole(mask)
     problem = Problem(base.weights, base.eta, base.group, threat, mask)
     made: dict[str, CertifiedCurve] = {}
     for name, bound in settings.bounds.items():

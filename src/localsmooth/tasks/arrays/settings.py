@@ -10,7 +10,15 @@ from types import NoneType
 
 import numpy as np
 
-from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import (
+    Bonferroni,
+    CandidateRule,
+    CountRule,
+    EmpiricalBernstein,
+    ScoreBound,
+    Sharing,
+    Simultaneous,
+)
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
@@ -156,7 +164,8 @@ class Settings:
         Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
         they get in the result; naive, lp and envelope by default.
     simultaneous
-        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage.
+        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage,
+        `JointCount` promises counts alone.
     score_bound
         Bound on scores, for certificates that need them.
     threat
@@ -174,7 +183,7 @@ class Settings:
     budgets: tuple[float, ...]
     certificates: tuple[VoteCertificate | ScoreCertificate, ...]
     bounds: Mapping[str, Bound]
-    simultaneous: Simultaneous | CandidateRule
+    simultaneous: Sharing
     score_bound: ScoreBound
     threat: ItemThreat
     method: ItemMethod | None
@@ -185,7 +194,7 @@ class Settings:
         budgets: Sequence[float | int] | np.ndarray,
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
-        simultaneous: Simultaneous | CandidateRule | None = None,
+        simultaneous: Sharing | None = None,
         score_bound: ScoreBound | None = None,
         threat: ItemThreat | None = None,
         method: ItemMethod | None = None,
@@ -207,7 +216,7 @@ class Settings:
         for one in certificates or ():
             require_kind("certificates", one, VoteCertificate, ScoreCertificate)
         for name, value, kinds in (
-            ("simultaneous", simultaneous, (Simultaneous, CandidateRule)),
+            ("simultaneous", simultaneous, (Simultaneous, CandidateRule, CountRule)),
             ("score_bound", score_bound, (ScoreBound,)),
             ("threat", threat, (ItemThreat,)),
             ("method", method, (ItemMethod,)),

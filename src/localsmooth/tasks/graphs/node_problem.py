@@ -67,7 +67,15 @@ def node_problem(base: BaseCertificates, threat: Threat, targets: Int[np.ndarray
         On the columns of the certificates.
     targets
         Positions of the nodes that count.
+
+    Raises
+    ------
+    InvalidInputError
+        If the certificates are true of counts only, and not of the count of these nodes.
     """
+    chosen = np.zeros(base.group.size, dtype=np.bool_)
+    chosen[targets] = True
+    base.require_whole(chosen)
     size = base.weights.shape[-1]
     constraints = threat.constraints(size)
     columns = np.flatnonzero(_usable(constraints))

@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Int
 
 from localsmooth.baselines import tolerated_flips, worst_spending
-from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, certified_radius
+from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, CertifiedOutputs, certified_radius
 from localsmooth.collective import Bound, Curve, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
@@ -46,6 +46,8 @@ class _Certified:
     inputs: Partition
     clusters: Int[np.ndarray, "input_groups"]
     lower: np.ndarray
+    alone: CertifiedOutputs
+    """What may be said of single nodes."""
 
 
 def graph_result(
@@ -114,14 +116,16 @@ def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
         certificates=settings.certificates,
         score_bound=settings.score_bound,
         simultaneous=settings.simultaneous,
+        labels=sampled.graph.labels[sampled.nodes],
     )
     inputs = sampled.layout.inputs
     if not settings.strictly_local:
-        return _Certified(bounded.base, inputs, np.arange(inputs.count), bounded.lower)
+        return _Certified(bounded.base, inputs, np.arange(inputs.count), bounded.lower, bounded.shown)
     fields = receptive_fields(sampled.graph.adjacency, sampled.nodes, require_depth(sampled.depth))
     local = strictly_local(bounded.base, inputs, fields)
     first = np.unique(local.inputs.labels, return_index=True)[1]
-    return _Certified(local.base, local.inputs, inputs.labels[first].astype(np.int64), bounded.lower)
+    alone = CertifiedOutputs(local.base, bounded.lower)
+    return _Certified(local.base, local.inputs, inputs.labels[first].astype(np.int64), bounded.lower, alone)
 
 
 def require_depth(depth: int | None) -> int:
@@ -176,6 +180,7 @@ def _joint(
     if settings.baseline is not None:
         lower = certified.lower
         tolerated = tolerated_flips(settings.baseline, lower, sampled.layout, caps, additions, deletions)
+    each = certified.alone
     shape = (len(masks), len(settings.bounds), additions.size, deletions.size)
     clusters = sampled.layout.inputs.count
     tables = {name: np.zeros(shape) for name in ("certified", "lower", "upper")}
@@ -188,6 +193,7 @@ def _joint(
             if not mask.any():
                 continue
             if settings.baseline is not None:
+                base.require_whole(mask)
                 _count(tables, (t, b), (tolerated & mask).sum(axis=-1), base.discount)
                 falls[t, b][..., sampled.nodes] = mask & ~tolerated
                 for kind, cap in enumerate(caps):
@@ -211,7 +217,7 @@ def _joint(
                     spending = asked.spread(answer.attack)
                     for kind, spent in enumerate(spending.reshape(2, -1)):
                         np.add.at(attack[cell][kind], certified.clusters, spent)
-                    falls[cell][sampled.nodes] = mask & broken_nodes(base, spending)
+                    falls[cell][sampled.nodes] = mask & broken_nodes(each.base, spending)
             for name in ("certified", "lower"):
                 # What holds against more flips holds against fewer.
                 backwards = tables[name][t, b, ::-1, ::-1]
@@ -220,9 +226,12 @@ def _joint(
         # Correct nodes are some of all that are certified: what is proven of them holds for the ratio, too.
         for name in ("certified", "lower"):
             np.maximum(tables[name][0], tables[name][1], out=tables[name][0])
-    alone = tolerated if settings.baseline is not None else robust_alone(base, caps, additions, deletions)
+    if settings.baseline is None:
+        alone = robust_alone(each.base, caps, additions, deletions)
+    else:
+        alone = tolerated_flips(settings.baseline, each.lower, sampled.layout, caps, additions, deletions)
     shown = np.zeros((additions.size, deletions.size, graph.nodes), dtype=np.bool_)
-    shown[..., sampled.nodes] = alone & masks[RATIO]
+    shown[..., sampled.nodes] = alone & (each.base.prediction != ABSTAIN)
     rows, columns = graph.edge_index
     joint = JointResult(
         additions,
@@ -285,7 +294,7 @@ def _item(
     curves: Mapping[tuple[str, str], CertifiedCurve],
 ) -> ItemResult:
     """All nodes; those that are not certified are ignored and abstain."""
-    base, nodes, votes = certified.base, sampled.nodes, sampled.votes
+    base, nodes, votes = certified.alone.base, sampled.nodes, sampled.votes
     size = sampled.graph.nodes
 
     def spread(values: np.ndarray, fill: float | int) -> np.ndarray:
@@ -301,7 +310,7 @@ def _item(
         candidate=votes.candidate.astype(np.int64),
         prediction=spread(base.prediction, ABSTAIN),
         votes=votes.votes.astype(np.int64),
-        lower_probability=spread(certified.lower, 0.0),
+        lower_probability=spread(certified.alone.lower, 0.0),
         eta=spread(base.eta.reshape(-1, nodes.size).max(axis=0), 0.0),
         radius=spread(certified_radius(base.weights, base.eta, base.group, 0), 0.0),
         output_group=sampled.layout.outputs.labels.astype(np.int64),

@@ -9,7 +9,15 @@ from numbers import Real
 from types import NoneType
 
 from localsmooth.baselines import SparseSmooth
-from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import (
+    Bonferroni,
+    CandidateRule,
+    CountRule,
+    EmpiricalBernstein,
+    ScoreBound,
+    Sharing,
+    Simultaneous,
+)
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import Bound, Naive, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
@@ -34,7 +42,7 @@ class GraphSettings:
     bounds
         Collective bounds by the names they get in the result, weakest first.
     simultaneous
-        How the risk is shared among the certified nodes.
+        How the risk is shared among the certified nodes; `JointCount` promises counts alone.
     score_bound
         Bound on scores, for certificates that need it.
     limits
@@ -57,7 +65,7 @@ class GraphSettings:
     deletions: Sequence[int] = tuple(range(41))
     certificates: Sequence[VoteCertificate | ScoreCertificate] = (RenyiVotes(),)
     bounds: Mapping[str, Bound] = field(default_factory=lambda: DEFAULT_BOUNDS)
-    simultaneous: Simultaneous | CandidateRule = field(default_factory=Bonferroni)
+    simultaneous: Sharing = field(default_factory=Bonferroni)
     score_bound: ScoreBound = field(default_factory=EmpiricalBernstein)
     limits: AttackLimits = field(default_factory=AttackLimits)
     strictly_local: bool = False
@@ -69,7 +77,7 @@ class GraphSettings:
             require_kind("certificates", one, VoteCertificate, ScoreCertificate)
         for name, kinds in (
             ("alpha", (Real,)),
-            ("simultaneous", (Simultaneous, CandidateRule)),
+            ("simultaneous", (Simultaneous, CandidateRule, CountRule)),
             ("score_bound", (ScoreBound,)),
             ("limits", (AttackLimits,)),
             ("baseline", (SparseSmooth, NoneType)),
@@ -89,6 +97,12 @@ class GraphSettings:
         for name in ("certificates", "bounds"):
             if not getattr(self, name):
                 raise InvalidInputError(name, "there is none", "Pass at least one")
+        if self.strictly_local and isinstance(self.simultaneous, CountRule):
+            raise InvalidInputError(
+                "strictly_local",
+                f"{self.simultaneous.name} counts nodes of which the same is asked, and each has a field of its own",
+                "Share alpha by Bonferroni, or leave receptive fields out",
+            )
         if self.baseline is not None:
             if not all(isinstance(certificate, VoteCertificate) for certificate in self.certificates):
                 raise InvalidInputError("certificates", f"{self.baseline.name} counts votes", "Leave scores out")
