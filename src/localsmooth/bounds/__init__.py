@@ -16,7 +16,6 @@ from localsmooth.bounds.scores import (
 )
 from localsmooth.bounds.sequence import VoteConfidenceSequence, sequential_lower_bounds
 from localsmooth.bounds.simultaneous import (
-    SIMULTANEOUS,
     SMALLEST_LEVEL,
     Bonferroni,
     FixedThresholdHolm,
@@ -31,6 +30,11 @@ from localsmooth.bounds.simultaneous import (
 )
 from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower
 from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, CountRule, Sharing, complete
+
+# One line per rule for many outputs that a configuration can name.
+SIMULTANEOUS: dict[str, Callable[..., Simultaneous | CountRule]] = {
+    rule.name: rule for rule in (Bonferroni, KFamilywise, WeightedBonferroni, JointCount, FixedThresholdHolm, PaperHolm)
+}
 
 # One line per bound on scores that a configuration can name.
 SCORE_BOUNDS: dict[str, Callable[..., ScoreBound]] = {

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -25,7 +24,6 @@ from localsmooth.bounds.votes import clopper_pearson_lower
 from localsmooth.errors import InvalidInputError
 
 __all__ = [
-    "SIMULTANEOUS",
     "SMALLEST_LEVEL",
     "Bonferroni",
     "FixedThresholdHolm",
@@ -376,12 +374,6 @@ class PaperHolm:
         levels = np.empty(votes.size)
         levels[order] = alpha / np.arange(votes.size, 0, -1)
         return VoteBounds(clopper_pearson_lower(votes, n, levels), self.discount, simultaneous=False)
-
-
-# One line per strategy that a configuration can name.
-SIMULTANEOUS: dict[str, Callable[..., Simultaneous]] = {
-    strategy.name: strategy for strategy in (Bonferroni, KFamilywise, WeightedBonferroni, FixedThresholdHolm, PaperHolm)
-}
 
 
 def _by_levels(
