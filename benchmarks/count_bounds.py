@@ -22,6 +22,7 @@ from localsmooth.bounds import (
     Bonferroni,
     CandidateVotes,
     CandidateWeights,
+    CountRule,
     JointCount,
     KFamilywise,
     Sharing,
@@ -84,7 +85,7 @@ def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float
     """Radii on one made-up field, every output a target."""
     rng = np.random.default_rng(seed)
     make: Callable[[np.random.Generator], np.ndarray] = getattr(field, f"_{kind}")
-    chances, weights, group = make(rng).ravel(), field._weights(), field._cells()
+    chances, weights, group = make(rng).ravel(), field.weights(), field.cells()
     votes = rng.binomial(field.samples, chances)
     first = CandidateVotes(rng.binomial(N_CANDIDATE, chances), N_CANDIDATE)
     budgets = np.linspace(0, 2.5, 51)
@@ -92,7 +93,7 @@ def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float
     spent = 0.0
     for name, rule in rules(votes.size, field.samples).items():
         start = time.perf_counter()
-        if isinstance(rule, JointCount):
+        if isinstance(rule, CountRule):
             bounds = rule.count_bounds(votes, field.samples, ALPHA, group, first)
         else:
             bounds = complete(rule, first, field.samples, ALPHA).lower_bounds(votes, field.samples, ALPHA)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.bounds.test_joint_count import CHANCES, DEPENDENCES, common, independent
 
 from localsmooth.baselines import Cohen
-from localsmooth.bounds import CandidateVotes, EmpiricalBernstein, JointCount, WeightedBonferroni
-from localsmooth.certificates import GaussianVotes, OutputVotes, certify_outputs, gaussian_vote_eta
+from localsmooth.bounds import CandidateVotes, EmpiricalBernstein, JointCount, Sharing, WeightedBonferroni
+from localsmooth.certificates import BaseCertificates, GaussianVotes, OutputVotes, certify_outputs, gaussian_vote_eta
 from localsmooth.collective import Ball, Envelope, Problem, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, Partition
@@ -18,6 +19,7 @@ from localsmooth.noise import Gaussian
 from localsmooth.results import ACCURACY, RATIO
 from localsmooth.tasks.arrays import SampledItem, Settings
 from localsmooth.tasks.arrays.item import certify_item
+from localsmooth.tasks.graphs import GraphSettings
 from localsmooth.testing.chance import assert_level_kept
 
 N_FIRST, N, ALPHA = 30, 80, 0.1
@@ -115,14 +117,22 @@ def test_isotropic_baseline_counts_alike() -> None:
 
 def test_other_targets_than_those_said_beforehand_are_refused() -> None:
     drawn = item(common(np.random.default_rng(1), CHANCES, N), np.zeros(SIZE, np.int64))
-    arguments = (drawn.votes, Gaussian(), LEVELS, GROUP)
-    options = {"alpha": ALPHA, "certificates": [GaussianVotes()], "score_bound": EmpiricalBernstein()}
-    base = certify_outputs(*arguments, simultaneous=JointCount(), kind=LABEL, **options).base
+    options: dict[str, Any] = {"alpha": ALPHA, "certificates": [GaussianVotes()], "score_bound": EmpiricalBernstein()}
+
+    def bounded(rule: Sharing, kind: np.ndarray | None) -> BaseCertificates:
+        made = certify_outputs(drawn.votes, Gaussian(), LEVELS, GROUP, simultaneous=rule, kind=kind, **options)
+        return made.base
+
+    base = bounded(JointCount(), LABEL)
     base.require_whole(LABEL == 0)
     base.require_whole(np.ones(SIZE, bool))
     with pytest.raises(InvalidInputError, match="targets"):
         base.require_whole(np.arange(SIZE) < SIZE // 2)
     with pytest.raises(InvalidInputError, match="simultaneous"):
-        certify_outputs(*arguments, simultaneous=JointCount(), **options)
-    rule = WeightedBonferroni(np.ones(SIZE))
-    certify_outputs(*arguments, simultaneous=rule, **options).base.require_whole(np.arange(SIZE) < 7)
+        bounded(JointCount(), None)
+    bounded(WeightedBonferroni(np.ones(SIZE)), None).require_whole(np.arange(SIZE) < 7)
+
+
+def test_nodes_with_fields_of_their_own_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="strictly_local"):
+        GraphSettings(ALPHA, simultaneous=JointCount(), strictly_local=True)
