@@ -36,7 +36,7 @@ class VoteField:
             lower = stats.beta.ppf(self.alpha / outputs, votes, self.samples - votes + 1)
         confident = (votes > 0) & (lower > 0.5)
         eta = np.where(confident, stats.norm.ppf(np.where(confident, lower, 0.5)) ** 2, 0.0)
-        return self._weights(), eta, self._cells()
+        return self.weights(), eta, self.cells()
 
     def _noise(self, rng: np.random.Generator, scale: float) -> np.ndarray:
         raw = ndimage.gaussian_filter(rng.standard_normal((self.height, self.width)), scale)
@@ -60,12 +60,14 @@ class VoteField:
         chances[sure] = stats.beta(30, 1).ppf(np.minimum((level[sure] - 0.3) / 0.7, 0.9999))
         return chances
 
-    def _cells(self) -> np.ndarray:
+    def cells(self) -> np.ndarray:
+        """Output group of each output."""
         down = np.arange(self.height) * self.rows // self.height
         across = np.arange(self.width) * self.columns // self.width
         return (down[:, None] * self.columns + across).ravel()
 
-    def _weights(self) -> np.ndarray:
+    def weights(self) -> np.ndarray:
+        """1/σ² by output and input group."""
         place = np.indices((self.rows, self.columns)).reshape(2, -1)
         distance = np.abs(place[:, :, None] - place[:, None, :]).max(axis=0)
         reach = max(self.rows, self.columns, 2) - 1

@@ -20,6 +20,7 @@ from localsmooth.bounds import (
     CandidateVotes,
     CandidateWeights,
     FixedThresholdHolm,
+    JointCount,
     KFamilywise,
     PaperHolm,
     WeightedBonferroni,
@@ -103,6 +104,7 @@ RULES = {
     "bonferroni": (Bonferroni(), {}),
     "k_familywise": (KFamilywise(2), {"k": 2}),
     "weighted_bonferroni": (CandidateWeights((0.6, 0.9)), {"thresholds": [0.6, 0.9]}),
+    "joint_count": (JointCount(spare=1), {"spare": 1}),
     "fixed_threshold_holm": (FixedThresholdHolm(0.8), {"tau": 0.8}),
     "paper_holm": (PaperHolm(), {}),
 }

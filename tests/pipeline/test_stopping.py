@@ -225,7 +225,7 @@ def test_recertifying_uses_the_sequence(tmp_path: Path) -> None:
     assert (many["lower_probability"].values > result["lower_probability"].values).all()
     assert (many["certified"].sel(target=RATIO, budget=0.0).values == 23).all()
     for rule in (FixedThresholdHolm(0.8), PaperHolm()):
-        with pytest.raises(InvalidInputError, match=r"simultaneous: .* is a rule for votes only"):
+        with pytest.raises(InvalidInputError, match=r"simultaneous: .* gives no output a level of its own"):
             recertify(tmp_path, simultaneous=rule)
 
 

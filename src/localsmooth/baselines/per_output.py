@@ -17,7 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs, target_kinds
 
 __all__ = ["Cohen", "SegCertify", "robust_outputs"]
 
@@ -58,18 +58,18 @@ class _PerOutput(ItemMethod):
 
     def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
-        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
-        eta = gaussian_vote_eta(lower)
+        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, target_kinds(item, settings.targets))
+        joint = gaussian_vote_eta(bounds.lower)
+        eta = joint if bounds.alone is None else gaussian_vote_eta(bounds.alone)
         prediction = np.where(eta > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
         weights = noise.weights(item.layout.levels)[:1, :1]
         nowhere = np.zeros(eta.size, dtype=np.int64)
         spent = np.array([power_up(budget, 2.0) for budget in settings.budgets])
-        counted = counted_outputs(item, prediction, settings.targets)
+        counted = counted_outputs(item, np.where(joint > 0, item.votes.candidate, ABSTAIN), settings.targets)
         curves = {
             (target, "naive"): counted_curve(
                 np.maximum(
-                    robust_outputs(eta[stakes.qualify], float(weights[0, 0]), settings.budgets)
-                    - settings.simultaneous.discount,
+                    robust_outputs(joint[stakes.qualify], float(weights[0, 0]), settings.budgets) - bounds.discount,
                     0,
                 ),
                 spent,
@@ -79,7 +79,7 @@ class _PerOutput(ItemMethod):
         }
         radius = certified_radius(weights, eta, nowhere, 2)
         return item_result(
-            item, prediction=prediction, lower=lower, eta=eta, radius=radius, curves=curves, counted=counted
+            item, prediction=prediction, lower=bounds.shown, eta=eta, radius=radius, curves=curves, counted=counted
         )
 
 

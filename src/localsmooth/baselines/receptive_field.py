@@ -97,7 +97,9 @@ class ReceptiveFields(ItemMethod):
         fine = Layout(item.layout.outputs, atoms.inputs, np.array(spread))
         threat = settings.threat.threat(settings.budgets, item.image, fine, noise)
         constraints = require_one_ball(self.name, threat, len(noise.kinds) * atoms.inputs.count)
-        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
+        # Every output has a field of its own, so that no two are asked the same.
+        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, None)
+        lower = bounds.lower
         sets, radius = (
             self._flip_sets(lower, noise, item.layout, atoms, constraints)
             if isinstance(noise, BinaryNoise)
@@ -108,9 +110,7 @@ class ReceptiveFields(ItemMethod):
         curves: dict[tuple[str, str], CertifiedCurve] = {}
         for target, stakes in counted.items():
             attacks = most_attacked(sets, constraints, stakes.qualify)
-            curves |= _curves(
-                target, attacks, int(stakes.qualify.sum()), settings.simultaneous.discount, atoms, item.layout
-            )
+            curves |= _curves(target, attacks, int(stakes.qualify.sum()), bounds.discount, atoms, item.layout)
         return item_result(
             item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves, counted=counted
         )

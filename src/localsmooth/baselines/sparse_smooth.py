@@ -17,7 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import Bernoulli, BinaryNoise, FlipCaps, Noise, SparseFlips
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs
+from localsmooth.tasks.arrays import ItemMethod, SampledItem, Settings, counted_outputs, target_kinds
 
 __all__ = ["SparseSmooth", "frontier_in_ball", "needed_by_size", "tolerated_flips", "worst_spending"]
 
@@ -170,17 +170,18 @@ class SparseSmooth(ItemMethod):
         """Certify one item; see `ItemMethod.certify`."""
         threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
         constraints = require_one_ball(self.name, threat, len(noise.kinds) * item.layout.inputs.count)
-        lower = item.votes.lower_bounds(item.votes.rule(settings.simultaneous, settings.alpha), settings.alpha)
-        frontier = frontier_in_ball(noise, item.layout, lower, constraints, self.horizon)
+        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, target_kinds(item, settings.targets))
+        lower, shown = bounds.lower, bounds.shown
+        frontier = frontier_in_ball(noise, item.layout, np.maximum(lower, shown), constraints, self.horizon)
         needed = needed_by_size(frontier, constraints)
-        radius = (lower[:, None] > needed[None]).sum(axis=1).astype(np.float64)
+        radius = (shown[:, None] > needed[None]).sum(axis=1).astype(np.float64)
         prediction = np.where(radius > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
         sizes = np.minimum(np.floor(constraints.budgets[:, 0]), needed.size - 1).astype(np.int64)
-        counted = counted_outputs(item, prediction, settings.targets)
+        counted = counted_outputs(item, np.where(lower > 0.5, item.votes.candidate, ABSTAIN), settings.targets)
         curves = {
             (target, "naive"): counted_curve(
                 np.maximum(
-                    (lower[stakes.qualify][None] > needed[sizes][:, None]).sum(axis=1) - settings.simultaneous.discount,
+                    (lower[stakes.qualify][None] > needed[sizes][:, None]).sum(axis=1) - bounds.discount,
                     0,
                 ).astype(np.int64),
                 np.minimum(np.floor(constraints.budgets[:, 0]), constraints.caps.sum()),
@@ -189,7 +190,7 @@ class SparseSmooth(ItemMethod):
             for target, stakes in counted.items()
         }
         return item_result(
-            item, prediction=prediction, lower=lower, eta=radius, radius=radius, curves=curves, counted=counted
+            item, prediction=prediction, lower=shown, eta=radius, radius=radius, curves=curves, counted=counted
         )
 
     def assumptions(self, settings: Settings) -> tuple[str, ...]:

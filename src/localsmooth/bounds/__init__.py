@@ -5,6 +5,7 @@ from collections.abc import Callable
 from localsmooth.bounds.bernstein import EmpiricalBernstein
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
+from localsmooth.bounds.joint_count import JointCount
 from localsmooth.bounds.planning import pick_k, require_certifiable, smallest_sample_count
 from localsmooth.bounds.scores import (
     ScoreBound,
@@ -15,7 +16,6 @@ from localsmooth.bounds.scores import (
 )
 from localsmooth.bounds.sequence import VoteConfidenceSequence, sequential_lower_bounds
 from localsmooth.bounds.simultaneous import (
-    SIMULTANEOUS,
     SMALLEST_LEVEL,
     Bonferroni,
     FixedThresholdHolm,
@@ -29,7 +29,12 @@ from localsmooth.bounds.simultaneous import (
     require_level_strategy,
 )
 from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower
-from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, complete
+from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, CountRule, Sharing, complete
+
+# One line per rule for many outputs that a configuration can name.
+SIMULTANEOUS: dict[str, Callable[..., Simultaneous | CountRule]] = {
+    rule.name: rule for rule in (Bonferroni, KFamilywise, WeightedBonferroni, JointCount, FixedThresholdHolm, PaperHolm)
+}
 
 # One line per bound on scores that a configuration can name.
 SCORE_BOUNDS: dict[str, Callable[..., ScoreBound]] = {
@@ -46,8 +51,10 @@ __all__ = [
     "CandidateVotes",
     "CandidateWeights",
     "CdfBand",
+    "CountRule",
     "EmpiricalBernstein",
     "FixedThresholdHolm",
+    "JointCount",
     "KFamilywise",
     "LevelStrategy",
     "NotSimultaneousWarning",
@@ -57,6 +64,7 @@ __all__ = [
     "ScoreBounds",
     "ScoreHistogram",
     "ScoreMoments",
+    "Sharing",
     "Simultaneous",
     "VoteBounds",
     "VoteConfidenceSequence",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["BinomialTail", "binomial_tail"]
+__all__ = ["BinomialTail", "binomial_tail", "log_factorial"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _REMAINDER = 1e-14
@@ -86,7 +86,7 @@ def _tail_of_chunk(
     return BinomialTail(log_upper, error, np.where(impossible, 1.0, ratio))
 
 
-def _log_factorial(k: Float[np.ndarray, " cases"]) -> tuple[Float[np.ndarray, " cases"], Float[np.ndarray, " cases"]]:
+def log_factorial(k: Float[np.ndarray, " cases"]) -> tuple[Float[np.ndarray, " cases"], Float[np.ndarray, " cases"]]:
     """Return log k! and a bound on its absolute error (Stirling's series, which brackets the value)."""
     table = _LOG_FACTORIALS[np.minimum(k, _LOG_FACTORIALS.size - 1).astype(np.intp)]
     large = np.maximum(k, float(_LOG_FACTORIALS.size))
@@ -101,9 +101,9 @@ def _log_mass(
     k: Float[np.ndarray, " cases"], n: Float[np.ndarray, " cases"], p: Float[np.ndarray, " cases"]
 ) -> tuple[Float[np.ndarray, " cases"], Float[np.ndarray, " cases"]]:
     """Return log Pr[X = k] and a bound on its absolute error."""
-    all_, all_error = _log_factorial(n)
-    hits, hits_error = _log_factorial(k)
-    misses, misses_error = _log_factorial(n - k)
+    all_, all_error = log_factorial(n)
+    hits, hits_error = log_factorial(k)
+    misses, misses_error = log_factorial(n - k)
     hit_term = k * np.log(p)
     # 0 * log(0) is 0 here: no failure is needed when every trial succeeds.
     miss_term = np.where(n > k, (n - k) * np.log1p(-p), 0.0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -25,7 +24,6 @@ from localsmooth.bounds.votes import clopper_pearson_lower
 from localsmooth.errors import InvalidInputError
 
 __all__ = [
-    "SIMULTANEOUS",
     "SMALLEST_LEVEL",
     "Bonferroni",
     "FixedThresholdHolm",
@@ -61,11 +59,20 @@ class VoteBounds:
     simultaneous
         Whether, with probability 1 − α, at most ``discount`` of the bounds are wrong. False only for bounds that
         exist to reproduce published curves.
+    alone
+        Where `lower` is for counts only (see :class:`CountRule`): bounds that hold for each output by itself with
+        probability 1 − α, to be shown. None where `lower` holds for the outputs.
     """
 
     lower: Float[np.ndarray, " outputs"]
     discount: int
     simultaneous: bool = True
+    alone: Float[np.ndarray, " outputs"] | None = None
+
+    @property
+    def shown(self) -> Float[np.ndarray, " outputs"]:
+        """What may be said of single outputs."""
+        return self.lower if self.alone is None else self.alone
 
 
 @runtime_checkable
@@ -105,7 +112,7 @@ class LevelStrategy(Simultaneous, Protocol):
         ...
 
 
-def require_level_strategy(strategy: Simultaneous) -> LevelStrategy:
+def require_level_strategy(strategy: object) -> LevelStrategy:
     """Return a strategy as one that works by levels.
 
     Raises
@@ -116,7 +123,7 @@ def require_level_strategy(strategy: Simultaneous) -> LevelStrategy:
     if not isinstance(strategy, LevelStrategy):
         raise InvalidInputError(
             "simultaneous",
-            f"{strategy.name} is a rule for votes only, and for a number of them that is fixed beforehand",
+            f"{getattr(strategy, 'name', strategy)} gives no output a level of its own, which this takes",
             "Use Bonferroni or KFamilywise",
         )
     return strategy
@@ -367,12 +374,6 @@ class PaperHolm:
         levels = np.empty(votes.size)
         levels[order] = alpha / np.arange(votes.size, 0, -1)
         return VoteBounds(clopper_pearson_lower(votes, n, levels), self.discount, simultaneous=False)
-
-
-# One line per strategy that a configuration can name.
-SIMULTANEOUS: dict[str, Callable[..., Simultaneous]] = {
-    strategy.name: strategy for strategy in (Bonferroni, KFamilywise, WeightedBonferroni, FixedThresholdHolm, PaperHolm)
-}
 
 
 def _by_levels(

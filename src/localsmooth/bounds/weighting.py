@@ -18,10 +18,11 @@ import numpy as np
 from jaxtyping import Float, Integer
 from scipy import special, stats
 
-from localsmooth.bounds.simultaneous import Bonferroni, LevelStrategy, Simultaneous, WeightedBonferroni
+from localsmooth.bounds.simultaneous import Bonferroni, LevelStrategy, Simultaneous, VoteBounds, WeightedBonferroni
+from localsmooth.bounds.votes import Count
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["CandidateRule", "CandidateVotes", "CandidateWeights", "complete"]
+__all__ = ["CandidateRule", "CandidateVotes", "CandidateWeights", "CountRule", "Sharing", "complete"]
 
 # What evenly spaced budgets ask for under Gaussian noise: closely enough for bounds between two of them to matter.
 _THRESHOLDS = tuple(float(t) for t in special.ndtr(np.arange(74) / 20))
@@ -90,6 +91,38 @@ class CandidateRule(Protocol):
             Probability with which the bounds may fail.
         """
         ...
+
+
+@runtime_checkable
+class CountRule(Protocol):
+    """A way to bound counts of outputs, in place of every output.
+
+    Its bounds are true for how many outputs of a stratum reach any probability, less the discount that they come with,
+    at numbers of votes that may depend on the votes; not for single outputs.
+    """
+
+    # Name in configurations and reports, and whether the counts hold.
+    name: ClassVar[str]
+    simultaneous: ClassVar[bool]
+
+    def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
+        """Level at which no output is ever bounded more strictly when every vote is unanimous."""
+        ...
+
+    def count_bounds(
+        self,
+        votes: Integer[np.ndarray, " outputs"],
+        n: Count,
+        alpha: float,
+        stratum: Integer[np.ndarray, " outputs"],
+        candidates: CandidateVotes | None = None,
+    ) -> VoteBounds:
+        """Bound the votes; see :meth:`localsmooth.bounds.JointCount.count_bounds`."""
+        ...
+
+
+Sharing = Simultaneous | CandidateRule | CountRule
+"""How α is shared among the outputs of one item: fixed, after the candidate stage, or for counts alone."""
 
 
 def complete(

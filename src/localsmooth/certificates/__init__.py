@@ -4,7 +4,7 @@ from localsmooth.certificates.base import ABSTAIN, BaseCertificates, Basis
 from localsmooth.certificates.basis import one_basis
 from localsmooth.certificates.best import best_of
 from localsmooth.certificates.capping import cap_weights
-from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs
+from localsmooth.certificates.combined import CertifiedOutputs, OutputScores, OutputVotes, certify_outputs, strata
 from localsmooth.certificates.contract import ScoreCertificate, Thresholds, VoteCertificate, require_applicable
 from localsmooth.certificates.exact_votes import ExactVotes
 from localsmooth.certificates.gaussian_votes import GaussianVotes, gaussian_vote_eta
@@ -52,6 +52,7 @@ __all__ = [
     "product_law",
     "require_applicable",
     "smallest_robust_probability",
+    "strata",
 ]
 
 VOTE_CERTIFICATES = Registry[VoteCertificate](

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 from localsmooth.errors import InvalidInputError
 
@@ -49,6 +49,10 @@ class BaseCertificates:
         Number of outputs to subtract from every certified count (0 unless the multiple-testing rule asks for it).
     relies_on
         `Basis` of each output's certificates; None where whoever made them knows.
+    stratum
+        Where the certificates are true of counts only: the stratum of each output, negative for none. In every set of
+        outputs that is made of whole strata, all but `discount` certificates can be handed to an output each, of the
+        same stratum, of which they are true. None where the certificates are true of their outputs.
 
     Raises
     ------
@@ -62,9 +66,39 @@ class BaseCertificates:
     prediction: Int[np.ndarray, "outputs"]
     discount: int = 0
     relies_on: Int[np.ndarray, "outputs"] | None = None
+    stratum: Int[np.ndarray, "outputs"] | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.eta).all() and (self.eta >= 0).all()):
             raise InvalidInputError("eta", "a threshold is negative, infinite or NaN", "Thresholds are finite and >= 0")
         if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
             raise InvalidInputError("weights", "a weight is negative, infinite or NaN", "Weights are finite and >= 0")
+
+    def require_whole(self, values: Real[np.ndarray, "outputs"]) -> None:
+        """Refuse targets whose count the certificates say nothing about.
+
+        Parameters
+        ----------
+        values
+            What each output counts, 0 for those that do not; those that abstain do not matter.
+
+        Raises
+        ------
+        InvalidInputError
+            If the certificates are true of counts only, and not every stratum counts the same.
+        """
+        if self.stratum is None:
+            return
+        alive = self.prediction != ABSTAIN
+        stratum, counted = self.stratum[alive], values[alive]
+        within = stratum >= 0
+        size = int(stratum.max(initial=-1)) + 1
+        least, most = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(least, stratum[within], counted[within])
+        np.maximum.at(most, stratum[within], counted[within])
+        if bool(np.any(counted[~within] > 0)) or bool(np.any(least < most)):
+            raise InvalidInputError(
+                "targets",
+                "the bounds hold for counts of outputs that were to be counted together, and not for these",
+                "Say before bounding which outputs are targets, or share alpha by Bonferroni",
+            )

@@ -13,10 +13,13 @@ from localsmooth.bounds import (
     SMALLEST_LEVEL,
     CandidateRule,
     CandidateVotes,
+    CountRule,
     ScoreBound,
     ScoreHistogram,
     ScoreMoments,
+    Sharing,
     Simultaneous,
+    VoteBounds,
     VoteConfidenceSequence,
     complete,
     require_level_strategy,
@@ -29,7 +32,7 @@ from localsmooth.certificates.contract import ScoreCertificate, Thresholds, Vote
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
 
-__all__ = ["CertifiedOutputs", "OutputScores", "OutputVotes", "certify_outputs"]
+__all__ = ["CertifiedOutputs", "OutputScores", "OutputVotes", "certify_outputs", "strata"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +127,36 @@ class OutputVotes:
         assert isinstance(planned, int)
         return complete(simultaneous, self.candidate_votes, planned, alpha)
 
-    def lower_bounds(self, simultaneous: Simultaneous, alpha: float) -> Float[np.ndarray, "outputs"]:
-        """Bound the candidates' probabilities from below, all at once."""
+    def bounds(self, sharing: Sharing, alpha: float, stratum: Int[np.ndarray, "outputs"] | None) -> VoteBounds:
+        """Bound the candidates' probabilities from below, all at once.
+
+        Parameters
+        ----------
+        sharing
+            How the outputs share α.
+        alpha
+            Probability with which the bounds may fail (beyond their discount).
+        stratum
+            From `strata`, for rules that bound counts; None where it is not known which outputs are targets together.
+
+        Raises
+        ------
+        InvalidInputError
+            If the rule bounds counts and there are no strata, or it cannot be used with these votes.
+        """
         votes = self.votes.astype(np.int64)
+        if isinstance(sharing, CountRule):
+            if stratum is None:
+                raise InvalidInputError(
+                    "simultaneous",
+                    f"{sharing.name} counts outputs of which the same is asked, and these are not known here",
+                    "Use Bonferroni or CandidateWeights",
+                )
+            return sharing.count_bounds(votes, self.n, alpha, stratum, self.candidate_votes)
+        rule = self.rule(sharing, alpha)
         if self.sequence is None:
-            return simultaneous.lower_bounds(votes, self.n, alpha).lower
-        return sequential_lower_bounds(self.sequence, simultaneous, votes, self.n, alpha).lower
+            return rule.lower_bounds(votes, self.n, alpha)
+        return sequential_lower_bounds(self.sequence, rule, votes, self.n, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +169,32 @@ class CertifiedOutputs:
         The certificates, with what each output relies on.
     lower
         Lower bound on the candidate's probability, or on its mean score where the output relies on scores.
+    alone
+        Where these are true of counts only: what holds for each output by itself with probability 1 − α.
     """
 
     base: BaseCertificates
     lower: Float[np.ndarray, "outputs"]
+    alone: CertifiedOutputs | None = None
+
+    @property
+    def shown(self) -> CertifiedOutputs:
+        """What may be said of single outputs."""
+        return self if self.alone is None else self.alone
+
+
+def strata(group: Int[np.ndarray, "outputs"], kind: Int[np.ndarray, "outputs"]) -> Int[np.ndarray, "outputs"]:
+    """Number the outputs by their group and kind, for rules that bound counts.
+
+    Parameters
+    ----------
+    group
+        Output group: outputs of one group are asked the same by every perturbation.
+    kind
+        Outputs of one kind are targets together; negative for outputs that never are.
+    """
+    number = group.astype(np.int64) * (int(kind.max(initial=0)) + 1) + kind
+    return np.where(kind < 0, -1, number)
 
 
 def certify_outputs(
@@ -156,8 +205,9 @@ def certify_outputs(
     *,
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate],
-    simultaneous: Simultaneous | CandidateRule,
+    simultaneous: Sharing,
     score_bound: ScoreBound,
+    kind: Int[np.ndarray, "outputs"] | None = None,
 ) -> CertifiedOutputs:
     """Bound the tallies of all outputs at once and turn them into base certificates.
 
@@ -184,6 +234,8 @@ def certify_outputs(
         How the outputs share α.
     score_bound
         Bound on scores, for certificates that need it.
+    kind
+        Which outputs are targets together, as in `strata`; needed by rules that bound counts.
 
     Raises
     ------
@@ -196,19 +248,38 @@ def certify_outputs(
     # Certificates from votes share one set of bounds, those from scores another: only the two kinds divide α.
     kinds = len({isinstance(certificate, VoteCertificate) for certificate in certificates})
     share = alpha if kinds == 1 else math.nextafter(alpha / kinds, 0.0)
-    rule = observed.rule(simultaneous, share)
+    stratum = None if kind is None else strata(group, kind)
+    voted: VoteBounds | None = None
     bounds: dict[Basis, Float[np.ndarray, "outputs"]] = {}
     parts: dict[Basis, list[Thresholds]] = {}
+    by_votes = [certificate for certificate in certificates if isinstance(certificate, VoteCertificate)]
+    if by_votes:
+        voted = observed.bounds(simultaneous, share, stratum)
+        bounds[Basis.VOTES] = voted.lower
+        parts[Basis.VOTES] = [each.certificates(noise, levels, voted.lower, group) for each in by_votes]
     for certificate in certificates:
-        if isinstance(certificate, VoteCertificate):
-            if Basis.VOTES not in bounds:
-                bounds[Basis.VOTES] = observed.lower_bounds(rule, share)
-            part = certificate.certificates(noise, levels, bounds[Basis.VOTES], group)
-            parts.setdefault(Basis.VOTES, []).append(part)
-        else:
-            made = _score_part(certificate, observed, noise, levels, group, share, rule, score_bound)
+        if not isinstance(certificate, VoteCertificate):
+            made = _score_part(certificate, observed, noise, levels, group, share, simultaneous, score_bound)
             bounds[Basis.SCORES] = made[1]
             parts.setdefault(Basis.SCORES, []).append(made[0])
+    if voted is not None and voted.alone is not None:
+        alone = [each.certificates(noise, levels, voted.alone, group) for each in by_votes]
+        shown = _chosen({Basis.VOTES: alone}, {Basis.VOTES: voted.alone}, observed, group)
+        made = _chosen(parts, bounds, observed, group, voted.discount, stratum)
+        return replace(made, alone=shown)
+    discount = simultaneous.discount if voted is None and not isinstance(simultaneous, CountRule) else 0
+    return _chosen(parts, bounds, observed, group, discount if voted is None else voted.discount)
+
+
+def _chosen(
+    parts: dict[Basis, list[Thresholds]],
+    bounds: dict[Basis, Float[np.ndarray, "outputs"]],
+    observed: OutputVotes,
+    group: Int[np.ndarray, "outputs"],
+    discount: int = 0,
+    stratum: Int[np.ndarray, "outputs"] | None = None,
+) -> CertifiedOutputs:
+    """Let each output rely on votes or on scores."""
     stacked = {basis: some[0] if len(some) == 1 else best_of(*some) for basis, some in parts.items()}
     if len(stacked) > 1:
         chosen = one_basis(stacked[Basis.VOTES], stacked[Basis.SCORES], group)
@@ -223,7 +294,7 @@ def certify_outputs(
     prediction = np.where(reached > 0, candidate, ABSTAIN)
     relies_on = np.where(reached > 0, chosen.scored.astype(np.int8), np.int8(Basis.NOTHING))
     return CertifiedOutputs(
-        BaseCertificates(weights, eta, chosen.group, prediction, simultaneous.discount, relies_on), lower
+        BaseCertificates(weights, eta, chosen.group, prediction, discount, relies_on, stratum), lower
     )
 
 
@@ -234,7 +305,7 @@ def _score_part(
     levels: Float[np.ndarray, "output_groups input_groups *parameters"],
     group: Int[np.ndarray, "outputs"],
     alpha: float,
-    simultaneous: Simultaneous,
+    simultaneous: Sharing,
     score_bound: ScoreBound,
 ) -> tuple[Thresholds, Float[np.ndarray, "outputs"]]:
     if observed.scores is None:
@@ -247,7 +318,8 @@ def _score_part(
             f"{score_bound.name} needs a histogram of scores, and power sums were counted",
             "Sample with a histogram, or use the empirical Bernstein bound",
         )
-    level = np.broadcast_to(require_level_strategy(simultaneous).levels(group.size, alpha), group.shape)
+    rule = simultaneous if isinstance(simultaneous, CountRule) else observed.rule(simultaneous, alpha)
+    level = np.broadcast_to(require_level_strategy(rule).levels(group.size, alpha), group.shape)
     # As for votes: an output without a level gives up.
     playing = level > SMALLEST_LEVEL
     bounds = score_bound.bounds(observed.scores.tally, np.where(playing, level, 0.5), observed.scores.reference)

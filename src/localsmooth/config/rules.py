@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from localsmooth.bounds import Bonferroni, CandidateWeights, FixedThresholdHolm, KFamilywise, PaperHolm
+from localsmooth.bounds import Bonferroni, CandidateWeights, FixedThresholdHolm, JointCount, KFamilywise, PaperHolm
 from localsmooth.config.section import Section
 
 __all__ = [
     "AnyRule",
     "BonferroniSection",
     "FixedThresholdHolmSection",
+    "JointCountSection",
     "KFamilywiseSection",
     "PaperHolmSection",
     "WeightedBonferroniSection",
@@ -75,7 +76,24 @@ class WeightedBonferroniSection(Section):
         return CandidateWeights() if self.thresholds is None else CandidateWeights(tuple(self.thresholds))
 
 
+class JointCountSection(Section):
+    """The certified counts hold, and no single bound; there is hardly a price for many outputs."""
+
+    rule: Literal["joint_count"]
+    spare: int | None = Field(default=None, ge=0)
+    """Outputs to subtract from every count; chosen by what promises the most unless given."""
+
+    def build(self) -> JointCount:
+        """Make the rule."""
+        return JointCount(spare=self.spare)
+
+
 AnyRule = Annotated[
-    BonferroniSection | KFamilywiseSection | WeightedBonferroniSection | FixedThresholdHolmSection | PaperHolmSection,
+    BonferroniSection
+    | KFamilywiseSection
+    | WeightedBonferroniSection
+    | JointCountSection
+    | FixedThresholdHolmSection
+    | PaperHolmSection,
     Field(discriminator="rule"),
 ]

@@ -150,7 +150,9 @@ def _count_variables(items: Sequence[ItemResult], targets: Sequence[str], run: R
 
     spending = {"units": f"({run.units}), sum of |δ|^p in {run.norm}"}
     kinds = (KIND,) if len(grid) > 1 else ()
-    stakes = [[(i.stake(target) if target in i.targets else None) or Stake(0.0, 0.0) for target in targets] for i in items]
+    stakes = [
+        [(i.stake(target) if target in i.targets else None) or Stake(0.0, 0.0) for target in targets] for i in items
+    ]
     # Where everything is a number of outputs, it is one in the file too.
     kind = np.int64 if all(stake.counts for row in stakes for stake in row) else np.float64
     total, most = (np.array([[getattr(s, name) for s in row] for row in stakes], kind) for name in ("total", "most"))

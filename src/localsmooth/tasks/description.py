@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from localsmooth.bounds import CountRule
 from localsmooth.certificates import OutputVotes, ScoreCertificate
 from localsmooth.layout import Layout
 from localsmooth.results import RunInfo, Saving, SmoothedClassifier
@@ -156,7 +157,13 @@ def _assumptions(
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if one_basis and len({isinstance(each, ScoreCertificate) for each in settings.certificates}) > 1:
         sentences.append(ONE_BASIS)
-    if settings.simultaneous.discount:
+    if isinstance(settings.simultaneous, CountRule):
+        sentences.append(
+            f"Bounds are for the certified counts: these hold with probability 1 − α, at every number of samples. The "
+            f"probability, threshold and radius shown for one of the {outputs}, and whether it abstains, follow from a "
+            f"bound at level α of its own, as a description; they do not hold for all {outputs} together."
+        )
+    elif settings.simultaneous.discount:
         sentences.append(
             f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many {outputs} are subtracted from "
             "every certified count."

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.bounds import (
     SMALLEST_LEVEL,
     CandidateRule,
+    CountRule,
     LevelStrategy,
     VoteConfidenceSequence,
     require_level_strategy,
@@ -30,6 +31,8 @@ Radius = Callable[[BaseCertificates, Layout], np.ndarray]
 
 _FEWEST_NINES, _MOST_NINES = math.log10(2.0), 9.0
 _ROUNDS = 16
+# About the share of α at which rules for counts bound an output, however many there are: only a goal, no promise.
+_COUNTED = 0.01
 
 
 @dataclass(frozen=True)
@@ -152,14 +155,19 @@ def with_goals(
             f"{settings.simultaneous.name} fixes its levels after the candidate stage, and the goals are set before it",
             "Sample with Bonferroni (the finished run may be certified again with weights), or draw every sample",
         )
-    strategy = require_level_strategy(settings.simultaneous)
+    sharing = settings.simultaneous
+    strategy = sharing if isinstance(sharing, CountRule) else require_level_strategy(sharing)
     rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
     for layout in layouts:
         if id(layout) not in made:
             groups = layout.outputs.labels.ravel()
             groups = groups if outputs is None else groups[outputs]
             _require_certifiable(plan, rule.sequence, strategy, settings.alpha, groups.size)
-            levels = _levels(strategy, settings.alpha, groups, layout.outputs.count)
+            levels = (
+                np.full(layout.outputs.count, settings.alpha * _COUNTED)
+                if isinstance(strategy, CountRule)
+                else _levels(strategy, settings.alpha, groups, layout.outputs.count)
+            )
             targets = (
                 _targets(layout, noise, settings, radius)
                 if rule.target is None
@@ -209,7 +217,11 @@ def _targets(layout: Layout, noise: Noise, settings: Strategies, radius: Radius 
 
 
 def _require_certifiable(
-    plan: SamplingPlan, sequence: VoteConfidenceSequence, strategy: LevelStrategy, alpha: float, outputs: int
+    plan: SamplingPlan,
+    sequence: VoteConfidenceSequence,
+    strategy: LevelStrategy | CountRule,
+    alpha: float,
+    outputs: int,
 ) -> None:
     level = strategy.most_lenient_level(outputs, alpha)
     if not sequence.lower(np.array([plan.n_bound]), plan.n_bound, level)[0] > 0.5:

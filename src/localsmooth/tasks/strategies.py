@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 
-from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import (
+    Bonferroni,
+    CandidateRule,
+    CountRule,
+    EmpiricalBernstein,
+    ScoreBound,
+    Sharing,
+    Simultaneous,
+)
 from localsmooth.certificates import ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
@@ -39,7 +47,7 @@ class Strategies(ABC):
     alpha: float
     certificates: tuple[VoteCertificate | ScoreCertificate, ...]
     bounds: Mapping[str, Bound]
-    simultaneous: Simultaneous | CandidateRule
+    simultaneous: Sharing
     score_bound: ScoreBound
     targets: tuple[Target, ...]
 
@@ -48,7 +56,7 @@ class Strategies(ABC):
         alpha: float,
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None,
         bounds: AnyBounds | None,
-        simultaneous: Simultaneous | CandidateRule | None,
+        simultaneous: Sharing | None,
         score_bound: ScoreBound | None,
         targets: Sequence[Target | str] | None = None,
     ) -> None:
@@ -63,7 +71,7 @@ class Strategies(ABC):
         require_several("certificates", certificates or (), "base certificates")
         for one in certificates or ():
             require_kind("certificates", one, VoteCertificate, ScoreCertificate)
-        require_kind("simultaneous", simultaneous, Simultaneous, CandidateRule, NoneType)
+        require_kind("simultaneous", simultaneous, Simultaneous, CandidateRule, CountRule, NoneType)
         require_kind("score_bound", score_bound, ScoreBound, NoneType)
         self._hold(
             alpha=failure,

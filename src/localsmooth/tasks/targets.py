@@ -32,6 +32,7 @@ __all__ = [
     "Target",
     "Weighted",
     "as_targets",
+    "kinds_of",
     "stakes_of",
 ]
 
@@ -383,6 +384,26 @@ def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Sta
     if not told:
         raise InvalidInputError("targets", f"{', '.join(made)} cannot be told without labels", "Add labels, or ratio")
     return told
+
+
+def kinds_of(
+    valued: Mapping[str, Stakes], ignored: Bool[np.ndarray, "outputs"] | None = None
+) -> Int[np.ndarray, "outputs"]:
+    """Number the outputs so that those of one number are worth the same to every target; −1 for ignored ones.
+
+    Parameters
+    ----------
+    valued
+        What each target makes of the outputs if every candidate stands.
+    ignored
+        Outputs that do not count; None if all count.
+    """
+    number: Int[np.ndarray, "outputs"] | None = None
+    for stakes in valued.values():
+        seen, row = np.unique(stakes.values, return_inverse=True)
+        number = row if number is None else np.unique(number * seen.size + row, return_inverse=True)[1]
+    assert number is not None
+    return number if ignored is None else np.where(ignored, -1, number)
 
 
 def _class_number(given: str | int, names: Sequence[str], argument: str) -> int:

@@ -13,9 +13,9 @@ from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
-from localsmooth.tasks.targets import Predicted, Stakes, Target, stakes_of
+from localsmooth.tasks.targets import Predicted, Stakes, Target, kinds_of, stakes_of
 
-__all__ = ["certify_item", "counted_outputs", "item_stakes"]
+__all__ = ["certify_item", "counted_outputs", "item_stakes", "target_kinds"]
 
 
 def item_stakes(
@@ -42,6 +42,20 @@ def counted_outputs(
 ) -> dict[str, Stakes]:
     """Do as `item_stakes`, for methods that count: targets whose outputs are worth 1 or nothing."""
     return {name: stakes for name, stakes in item_stakes(item, prediction, targets).items() if stakes.counts}
+
+
+def target_kinds(item: SampledItem, targets: Sequence[Target]) -> Int[np.ndarray, "outputs"]:
+    """Which outputs are worth the same to every target if their candidate stands, by number; −1 for ignored ones.
+
+    Parameters
+    ----------
+    item
+        The item.
+    targets
+        What is counted.
+    """
+    ignored = None if item.ignored is None else item.ignored.ravel()
+    return kinds_of(item_stakes(item, item.votes.candidate.astype(np.int64), targets), ignored)
 
 
 def certify_item(
@@ -71,9 +85,10 @@ def certify_item(
         certificates=settings.certificates,
         simultaneous=settings.simultaneous,
         score_bound=settings.score_bound,
+        kind=target_kinds(item, settings.targets),
     )
-    base = certified.base
-    threshold = base.eta if base.eta.ndim == 1 else base.eta.max(axis=0)
+    base, alone = certified.base, certified.shown.base
+    threshold = alone.eta if alone.eta.ndim == 1 else alone.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     say = tell and (lambda text: tell(f"{item.name}: {text}"))
     valued = item_stakes(item, base.prediction, settings.targets)
@@ -87,15 +102,15 @@ def certify_item(
         label=item.label,
         ignored=item.ignored,
         candidate=item.votes.candidate.reshape(shape),
-        prediction=base.prediction.reshape(shape),
+        prediction=alone.prediction.reshape(shape),
         votes=item.votes.votes.reshape(shape),
-        lower_probability=certified.lower.reshape(shape),
+        lower_probability=certified.shown.lower.reshape(shape),
         eta=threshold.reshape(shape),
-        radius=settings.threat.radius(base, item.image, item.layout, noise).reshape(shape),
+        radius=settings.threat.radius(alone, item.image, item.layout, noise).reshape(shape),
         output_group=item.layout.outputs.labels,
         input_group=item.layout.inputs.labels,
         curves=curves,
-        relies_on=None if base.relies_on is None else base.relies_on.reshape(shape),
+        relies_on=None if alone.relies_on is None else alone.relies_on.reshape(shape),
         # A label map with channels of its own has no picture to be drawn over.
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
         clean=None if item.votes.clean is None else item.votes.clean.reshape(shape),
@@ -117,6 +132,7 @@ def _curves(
         nothing = np.zeros(budgets)
         empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
         return dict.fromkeys(settings.bounds, empty)
+    base.require_whole(stakes.values)
     problem = Problem(base.weights, base.eta, base.group, threat, stakes.qualify, stakes.problem_value)
     made: dict[str, CertifiedCurve] = {}
     for name, bound in settings.bounds.items():

@@ -10,7 +10,7 @@ from types import NoneType
 
 import numpy as np
 
-from localsmooth.bounds import CandidateRule, ScoreBound, Simultaneous
+from localsmooth.bounds import ScoreBound, Sharing
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds
 from localsmooth.errors import InvalidInputError, require_kind
@@ -157,7 +157,8 @@ class Settings(Strategies):
         Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
         they get in the result; naive, lp and envelope by default.
     simultaneous
-        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage.
+        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage,
+        `JointCount` promises counts alone.
     score_bound
         Bound on scores, for certificates that need them.
     threat
@@ -185,7 +186,7 @@ class Settings(Strategies):
         budgets: Sequence[float | int] | np.ndarray,
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
-        simultaneous: Simultaneous | CandidateRule | None = None,
+        simultaneous: Sharing | None = None,
         score_bound: ScoreBound | None = None,
         threat: ItemThreat | None = None,
         method: ItemMethod | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.bounds import Bonferroni, CandidateRule, EmpiricalBernstein, ScoreBound, Simultaneous
+from localsmooth.bounds import Bonferroni, EmpiricalBernstein, ScoreBound, Sharing
 from localsmooth.certificates import (
     ABSTAIN,
     BaseCertificates,
@@ -40,7 +40,8 @@ def node_certificates(
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate] = (),
     score_bound: ScoreBound | None = None,
-    simultaneous: Simultaneous | CandidateRule | None = None,
+    simultaneous: Sharing | None = None,
+    labels: Int[np.ndarray, "nodes"] | None = None,
 ) -> BaseCertificates:
     """Base certificates of some nodes that hold together with probability 1 − α.
 
@@ -62,6 +63,9 @@ def node_certificates(
     simultaneous
         How the nodes share α; Bonferroni by default. A rule that waits for the candidate stage is completed by what
         that stage saw of these nodes.
+    labels
+        True class of each of these nodes, -1 where unknown: needed by rules that bound counts, which have to know
+        beforehand which nodes will be counted together.
 
     Raises
     ------
@@ -79,6 +83,7 @@ def node_certificates(
         certificates=certificates or (SparseScores(),),
         score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
         simultaneous=Bonferroni() if simultaneous is None else simultaneous,
+        kind=None if labels is None else (tally.candidate[nodes] == labels).astype(np.int64),
     ).base
 
 
@@ -90,9 +95,17 @@ def bounded_nodes(
     alpha: float,
     certificates: Sequence[VoteCertificate | ScoreCertificate],
     score_bound: ScoreBound,
-    simultaneous: Simultaneous | CandidateRule,
+    simultaneous: Sharing,
+    kind: Int[np.ndarray, "nodes"] | None = None,
 ) -> CertifiedOutputs:
     """Do what `node_certificates` does, and return the confidence bounds as well.
+
+    Parameters
+    ----------
+    votes, layout, nodes, alpha, certificates, score_bound, simultaneous
+        As in `node_certificates`.
+    kind
+        Which of these nodes count the same to every target, as for `certify_outputs`.
 
     Raises
     ------
@@ -112,6 +125,7 @@ def bounded_nodes(
         certificates=certificates,
         simultaneous=simultaneous,
         score_bound=score_bound,
+        kind=kind,
     )
 
 

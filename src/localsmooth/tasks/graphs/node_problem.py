@@ -74,7 +74,15 @@ def node_problem(
         Positions of the nodes that count.
     value
         What each node counts, if not 1.
+
+    Raises
+    ------
+    InvalidInputError
+        If the certificates are true of counts only, and not of the count of these nodes.
     """
+    chosen = np.zeros(base.group.size)
+    chosen[targets] = 1.0 if value is None else value[targets]
+    base.require_whole(chosen)
     size = base.weights.shape[-1]
     constraints = threat.constraints(size)
     columns = np.flatnonzero(_usable(constraints))

@@ -105,8 +105,15 @@ def strictly_local(base: BaseCertificates, inputs: Partition, fields: sp.csr_arr
     Raises
     ------
     InvalidInputError
-        If there is not one field for each output, or they are of another number of nodes.
+        If there is not one field for each output, they are of another number of nodes, or the certificates are true of
+        counts only.
     """
+    if base.stratum is not None:
+        raise InvalidInputError(
+            "base",
+            "its certificates are true for counts of a whole output group, and nodes of one group have many fields",
+            "Share alpha by Bonferroni, or leave receptive fields out",
+        )
     atoms = atoms_of(fields, inputs, base.group)
     owner = np.zeros(len(atoms.seen), np.int64)
     owner[atoms.field] = base.group

@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Int
 
 from localsmooth.baselines import tolerated_flips, worst_spending
-from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, certified_radius
+from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, CertifiedOutputs, certified_radius
 from localsmooth.collective import Bound, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
@@ -32,7 +32,7 @@ from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.targets import Predicted, Stakes, stakes_of
+from localsmooth.tasks.targets import Predicted, Stakes, kinds_of, stakes_of
 
 __all__ = ["graph_result", "require_depth"]
 
@@ -48,6 +48,8 @@ class _Certified:
     inputs: Partition
     clusters: Int[np.ndarray, "input_groups"]
     lower: np.ndarray
+    alone: CertifiedOutputs
+    """What may be said of single nodes."""
 
 
 def graph_result(
@@ -77,22 +79,28 @@ def graph_result(
     InvalidInputError
         If strictly local certificates are asked of a classifier of unknown depth.
     """
-    certified = _certified(sampled, settings)
-    base, nodes, graph = certified.base, sampled.nodes, sampled.graph
+    nodes, graph = sampled.nodes, sampled.graph
     truth = graph.labels[nodes]
-    alive = base.prediction != ABSTAIN
     clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
     known = truth if bool((truth != UNLABELED).all()) else None
-    valued = stakes_of(settings.targets, Predicted(base.prediction, known, clean, None, record.class_names))
+
+    def stakes_with(prediction: Int[np.ndarray, "nodes"]) -> Mapping[str, Stakes]:
+        return stakes_of(settings.targets, Predicted(prediction, known, clean, None, record.class_names))
+
+    certified = _certified(sampled, settings, kinds_of(stakes_with(sampled.votes.candidate[nodes].astype(np.int64))))
+    base, each = certified.base, certified.alone
+    valued = stakes_with(base.prediction)
     name = record.item_names[0]
     rows = budget_grid(settings.additions, settings.deletions)
     caps = attribute_caps(graph, certified.inputs)
     sizes = [np.array(budgets, dtype=np.int64) for budgets in (settings.additions, settings.deletions)]
     if settings.baseline is None:
-        alone = robust_alone(base, caps, *sizes)
+        tolerated = alone = robust_alone(each.base, caps, *sizes).reshape(-1, nodes.size)
     else:
-        alone = tolerated_flips(settings.baseline, certified.lower, sampled.layout, caps, *sizes)
-    alone = alone.reshape(-1, nodes.size)
+        tolerated, alone = (
+            tolerated_flips(settings.baseline, lower, sampled.layout, caps, *sizes).reshape(-1, nodes.size)
+            for lower in (certified.lower, each.lower)
+        )
     say = tell and (lambda text: tell(f"{name}: {text}"))
     curves: dict[tuple[str, str], CertifiedCurve] = {}
     if settings.baseline is not None:  # which counts
@@ -102,8 +110,9 @@ def graph_result(
             if settings.baseline is None:
                 curve = _solved(sampled, certified, settings, stakes, bound, rows, say)
             else:
+                base.require_whole(stakes.values)
                 mask = stakes.qualify
-                curve = _counted(sampled, certified, mask & alone, mask & ~alone, rows, caps)
+                curve = _counted(sampled, certified, mask & tolerated, mask & ~tolerated, rows, caps)
             curves[target, bound] = curve
     run = run_facts(
         record,
@@ -117,7 +126,7 @@ def graph_result(
         threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
     )
     item = replace(
-        _item(sampled, certified, name, curves, alone & alive),
+        _item(sampled, certified, name, curves, alone & (each.base.prediction != ABSTAIN)),
         label=None if known is None else graph.labels,
         clean=sampled.votes.clean,
         stakes={target: stakes.stake for target, stakes in valued.items()},
@@ -125,7 +134,7 @@ def graph_result(
     return build_dataset([consistent(item)], run)
 
 
-def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
+def _certified(sampled: SampledGraph, settings: GraphSettings, kind: Int[np.ndarray, "nodes"]) -> _Certified:
     bounded = bounded_nodes(
         sampled.votes,
         sampled.layout,
@@ -134,14 +143,16 @@ def _certified(sampled: SampledGraph, settings: GraphSettings) -> _Certified:
         certificates=settings.certificates,
         score_bound=settings.score_bound,
         simultaneous=settings.simultaneous,
+        kind=kind,
     )
     inputs = sampled.layout.inputs
     if not settings.strictly_local:
-        return _Certified(bounded.base, inputs, np.arange(inputs.count), bounded.lower)
+        return _Certified(bounded.base, inputs, np.arange(inputs.count), bounded.lower, bounded.shown)
     fields = receptive_fields(sampled.graph.adjacency, sampled.nodes, require_depth(sampled.depth))
     local = strictly_local(bounded.base, inputs, fields)
     first = np.unique(local.inputs.labels, return_index=True)[1]
-    return _Certified(local.base, local.inputs, inputs.labels[first].astype(np.int64), bounded.lower)
+    alone = CertifiedOutputs(local.base, bounded.lower)
+    return _Certified(local.base, local.inputs, inputs.labels[first].astype(np.int64), bounded.lower, alone)
 
 
 def require_depth(depth: int | None) -> int:
@@ -191,7 +202,7 @@ def _solved(
             spending = asked.spread(answer.attack)
             for kind, spent in enumerate(spending.reshape(2, -1)):
                 np.add.at(attack[row, kind], certified.clusters, spent)
-            falls[row, sampled.nodes] = mask & broken_nodes(base, spending)
+            falls[row, sampled.nodes] = mask & broken_nodes(certified.alone.base, spending)
     for values in (counts, lower):
         # What holds against more flips holds against fewer.
         backwards = values.reshape(len(settings.additions), -1)[::-1, ::-1]
@@ -245,7 +256,7 @@ def _item(
     alone: Bool[np.ndarray, "pairs nodes"],
 ) -> ItemResult:
     """All nodes; those that are not certified are ignored and abstain."""
-    base, nodes, votes = certified.base, sampled.nodes, sampled.votes
+    base, nodes, votes = certified.alone.base, sampled.nodes, sampled.votes
     size = sampled.graph.nodes
 
     def spread(values: np.ndarray, fill: float | int) -> np.ndarray:
@@ -263,7 +274,7 @@ def _item(
         candidate=votes.candidate.astype(np.int64),
         prediction=spread(base.prediction, ABSTAIN),
         votes=votes.votes.astype(np.int64),
-        lower_probability=spread(certified.lower, 0.0),
+        lower_probability=spread(certified.alone.lower, 0.0),
         eta=spread(base.eta.reshape(-1, nodes.size).max(axis=0), 0.0),
         radius=spread(certified_radius(base.weights, base.eta, base.group, 0), 0.0),
         output_group=sampled.layout.outputs.labels.astype(np.int64),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import NoneType
 
 from localsmooth.baselines import SparseSmooth
-from localsmooth.bounds import CandidateRule, ScoreBound, Simultaneous
+from localsmooth.bounds import CountRule, ScoreBound, Sharing
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Naive
 from localsmooth.errors import InvalidInputError, require_kind
@@ -62,7 +62,7 @@ class GraphSettings(Strategies):
         deletions: Sequence[int] = tuple(range(41)),
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
-        simultaneous: Simultaneous | CandidateRule | None = None,
+        simultaneous: Sharing | None = None,
         score_bound: ScoreBound | None = None,
         limits: AttackLimits | None = None,
         strictly_local: bool = False,
@@ -80,6 +80,12 @@ class GraphSettings(Strategies):
             strictly_local=strictly_local,
             baseline=baseline,
         )
+        if self.strictly_local and isinstance(self.simultaneous, CountRule):
+            raise InvalidInputError(
+                "strictly_local",
+                f"{self.simultaneous.name} counts nodes of which the same is asked, and each has a field of its own",
+                "Share alpha by Bonferroni, or leave receptive fields out",
+            )
         if self.baseline is not None:
             if not all(isinstance(certificate, VoteCertificate) for certificate in self.certificates):
                 raise InvalidInputError("certificates", f"{self.baseline.name} counts votes", "Leave scores out")
