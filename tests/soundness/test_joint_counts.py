@@ -97,7 +97,7 @@ def test_what_is_shown_of_single_outputs_is_bounded_alone() -> None:
         assert (result.lower_probability <= drawn.votes.votes / N).all()
         assert ((result.prediction >= 0) == (result.lower_probability > 0.5)).all()
         for target in (RATIO, ACCURACY):
-            assert result.curves[target, "envelope"].certified.max() <= result.at_stake(target).sum()
+            assert result.curves[target, "envelope"].certified.max() <= result.stake(target).most
 
 
 def test_isotropic_baseline_counts_alike() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-from jaxtyping import Float, Int, Real
+from jaxtyping import Float, Int, Shaped
 
 from localsmooth.errors import InvalidInputError
 
@@ -74,7 +74,7 @@ class BaseCertificates:
         if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
             raise InvalidInputError("weights", "a weight is negative, infinite or NaN", "Weights are finite and >= 0")
 
-    def require_whole(self, values: Real[np.ndarray, "outputs"]) -> None:
+    def require_whole(self, values: Shaped[np.ndarray, "outputs"]) -> None:
         """Refuse targets whose count the certificates say nothing about.
 
         Parameters
@@ -90,7 +90,7 @@ class BaseCertificates:
         if self.stratum is None:
             return
         alive = self.prediction != ABSTAIN
-        stratum, counted = self.stratum[alive], values[alive]
+        stratum, counted = self.stratum[alive], values[alive].astype(np.float64)
         within = stratum >= 0
         size = int(stratum.max(initial=-1)) + 1
         least, most = np.full(size, np.inf), np.full(size, -np.inf)
