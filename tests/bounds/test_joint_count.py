@@ -131,6 +131,60 @@ def test_miss_rate_is_kept(rule: JointCount, dependence: str, repeats: int) -> N
     assert_level_kept(missed, repeats, 0.1)
 
 
+VALUES = np.array([1.0, 0.25, 6.0, 0.0])
+
+
+def overvalued(bounds: VoteBounds, probability: np.ndarray, stratum: np.ndarray, value: np.ndarray) -> float:
+    """Most by which a sum of values exceeds what survives, over all that any strata can be asked (before `spare`)."""
+    return sum(
+        float(value[one])
+        * overcount(VoteBounds(bounds.lower[stratum == one], 0), probability[stratum == one], np.zeros(n, np.int64))
+        for one in range(stratum.max() + 1)
+        for n in [int(np.count_nonzero(stratum == one))]
+    )
+
+
+def missed_values(repeats: int, draw: Draw, spare: int | None, charged: float = 1.0) -> int:
+    """Runs with 48 outputs in four strata of different worth in which some sum is promised too much."""
+    rng, n, n_first, missed = np.random.default_rng(15), 80, 30, 0
+    place = np.arange(CHANCES.size) % 4
+    for _ in range(repeats):
+        first = CandidateVotes(n_first - draw(rng, CHANCES, n_first), n_first)
+        votes = n - draw(rng, CHANCES, n)
+        made = JointCount(spare=spare).count_bounds(votes, n, 0.1, place, first, VALUES[place])
+        missed += overvalued(made, 1 - CHANCES, place, VALUES) > made.spare * charged
+    return missed
+
+
+@pytest.mark.parametrize("repeats", [200, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("spare", [None, 0, 3])
+@pytest.mark.parametrize("dependence", DEPENDENCES)
+def test_miss_rate_of_values_is_kept(dependence: str, spare: int | None, repeats: int) -> None:
+    assert_level_kept(missed_values(repeats, DEPENDENCES[dependence], spare), repeats, 0.1)
+
+
+def test_values_not_charged_for_are_caught() -> None:
+    assert missed_values(100, common, 8, charged=0.0) > 30
+
+
+def test_equal_values_are_counts_but_for_rounding() -> None:
+    votes = np.random.default_rng(3).binomial(80, 1 - CHANCES)
+    for spare in (0, 2):
+        count = JointCount(spare=spare).count_bounds(votes, 80, 0.1, PLACE)
+        value = JointCount(spare=spare).count_bounds(votes, 80, 0.1, PLACE, None, np.full(CHANCES.size, 2.5))
+        assert value.discount == 0
+        assert value.spare == pytest.approx(2.5 * spare, rel=1e-12)
+        assert (value.lower <= count.lower).all()
+        assert (count.lower - value.lower).mean() < 0.03
+
+
+def test_values_are_checked() -> None:
+    with pytest.raises(InvalidInputError, match="differs within a stratum"):
+        JointCount().count_bounds(np.array([8, 9]), 10, 0.1, np.zeros(2, np.int64), None, np.array([1.0, 2.0]))
+    with pytest.raises(InvalidInputError, match="negative"):
+        JointCount().count_bounds(np.array([8, 9]), 10, 0.1, np.zeros(2, np.int64), None, np.array([1.0, -2.0]))
+
+
 def test_a_wrong_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The logarithm of the evidence, the wrong way round."""
     right = BetaMixture.evidence

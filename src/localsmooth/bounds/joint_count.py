@@ -27,6 +27,13 @@ inequality are whole, and it is strict), the output with the k-th most errors of
 B_s(υ) < k}. Counts made of these bounds hold for any targets that are unions of strata, less `discount`; the bound of a
 single output need not. Bounds on single outputs at level α each are handed out beside them, as a description: they come
 from the same m_n ≥ 1/α, so that counts never exceed the outputs that have such a bound.
+
+**Outputs of various worth.** Where output n is worth v_n ≥ 0, the same in all of a stratum, what fails is worth
+
+    Σ_F v_n = Σ_F (v_n − λ m_n(υ_n)) + λ Σ_F m_n(υ_n) < Σ_n v_n max(0, 1 − min(1, (λ/v_n) m_n(υ_n))) + λT/α,
+
+on the same event: a stratum is counted with δ_s = δ/w_s, w_s its worth in units of the mean, and `spare`, δ mean
+worths, is subtracted from every sum. Nothing is lost by rounding B_s up, since R_s ≤ B_s.
 """
 
 from __future__ import annotations
@@ -119,6 +126,7 @@ class JointCount:
         alpha: float,
         stratum: Integer[np.ndarray, " outputs"],
         candidates: CandidateVotes | None = None,
+        worth: Float[np.ndarray, " outputs"] | None = None,
     ) -> VoteBounds:
         """Bound how many outputs of each stratum have an error probability above any value.
 
@@ -135,6 +143,8 @@ class JointCount:
             targets together. Negative for outputs that take no part. Fixed before the votes.
         candidates
             What the candidate stage saw.
+        worth
+            What each output is worth, the same within a stratum; 1 by default. The bounds are then for sums of worth.
 
         Returns
         -------
@@ -144,7 +154,7 @@ class JointCount:
         Raises
         ------
         InvalidInputError
-            If a count, number of votes, α or stratum is out of range.
+            If a count, number of votes, α or stratum is out of range, or a stratum holds outputs of various worth.
         """
         trials = _checked(votes, n, alpha, stratum)
         known = candidates if self.fit else None
@@ -159,20 +169,44 @@ class JointCount:
         )
         total, grid = int(members.sum()), _grid(int(trials.max()))
         deltas = _ladder(max(total, 1))
-        evidence = _evidence(cases, grid, prior, math.log(max(total, 1) / (alpha * deltas[0])))
-        alone = look_up(_alone(evidence, head.size, alpha, grid)[case], row)
-        if total == 0:
-            return VoteBounds(np.zeros(votes.size), 0, alone=alone)
         place = np.unique(outside[first] * (members > 0), return_inverse=True)[1]
         place -= int(bool(np.any(members == 0)))  # -1 where no part is taken
-        per = np.zeros((int(place.max()) + 1, head.size))
+        per = np.zeros((int(place.max(initial=-1)) + 1, head.size))
         np.add.at(per, (place[place >= 0], case[place >= 0]), members[place >= 0])
+        weight, scale = _weights(worth, look_up(place, row), per.sum(axis=1))
+        least = deltas[0] / max(1.0, float(weight.max(initial=0.0)))
+        evidence = _evidence(cases, grid, prior, math.log(max(total, 1) / (alpha * least)))
+        alone = look_up(_alone(evidence, head.size, alpha, grid)[case], row)
+        if total == 0 or scale == 0:
+            return VoteBounds(np.zeros(votes.size), 0, alone=alone)
         losses = _Losses(evidence, grid.size, alpha / total * (1 - 16 * _EPSILON))
-        discount = _chosen(losses, per, deltas, grid) if self.spare is None else self.spare
+        discount = _chosen(losses, per, weight, deltas, grid) if self.spare is None else self.spare
         order = _ranked(place, (cases.most / cases.trials)[case], row)
         lower = np.zeros(votes.size)
-        lower[order[votes.size - total :]] = _handed_on(_failing(losses, per, deltas, discount), per, grid)
-        return VoteBounds(lower, discount, alone=alone)
+        failing = _failing(losses, per, weight, deltas, discount, whole=worth is None)
+        lower[order[votes.size - total :]] = _handed_on(failing, per, grid)
+        if worth is None:
+            return VoteBounds(lower, discount, alone=alone)
+        return VoteBounds(lower, 0, alone=alone, spare=discount * scale * (1 + 16 * _EPSILON))
+
+
+def _weights(
+    worth: Float[np.ndarray, " outputs"] | None,
+    place: Integer[np.ndarray, " outputs"],
+    members: Float[np.ndarray, " strata"],
+) -> tuple[Float[np.ndarray, " strata"], float]:
+    """Worth of each stratum in units of the mean, and the mean."""
+    if worth is None:
+        return np.ones(members.size), 1.0
+    if worth.shape != place.shape or not (np.isfinite(worth).all() and bool((worth >= 0).all())):
+        raise InvalidInputError("worth", "it is negative, infinite or NaN, or not one for each output", "Pass values")
+    taking = place >= 0
+    each = np.zeros(members.size)
+    each[place[taking]] = worth[taking]
+    if not np.array_equal(each[place[taking]], worth[taking]):
+        raise InvalidInputError("worth", "it differs within a stratum", "Put outputs of different worth into strata")
+    scale = float(each @ members) / max(float(members.sum()), 1.0)
+    return (each / scale if scale > 0 else each), scale
 
 
 def _checked(
@@ -317,17 +351,34 @@ class _Losses:
 def _chosen(
     losses: _Losses,
     members: Float[np.ndarray, "strata cases"],
+    weight: Float[np.ndarray, " strata"],
     deltas: Float[np.ndarray, " deltas"],
     grid: Float[np.ndarray, " grid"],
 ) -> int:
-    """Choose what all strata share: the δ that leaves the most outputs where all strata are asked the same; 0: none."""
+    """Choose what all strata share: the δ that leaves the most where all strata are asked the same; 0 for none."""
     at = np.searchsorted(grid, _WANTED) - 1
     at = at[at >= 0]
-    outputs = members.sum(axis=0)
-    along = np.stack([losses.along(losses.change(delta), outputs)[at] for delta in deltas.tolist()])
-    apart = np.maximum(outputs.sum() - (along + len(members) * deltas[:, None]).min(axis=0), 0.0).mean()
+    levels, kind = np.unique(weight, return_inverse=True)
+    outputs = np.zeros((levels.size, members.shape[1]))
+    np.add.at(outputs, kind, members)
+    total = float(levels @ outputs.sum(axis=1))
+    along = np.stack(
+        [
+            sum(
+                (
+                    level * losses.along(losses.change(delta / level), own)[at]
+                    for level, own in zip(levels.tolist(), outputs, strict=True)
+                    if level > 0
+                ),
+                np.zeros(at.size),
+            )
+            for delta in deltas.tolist()
+        ]
+    )
+    strata = float(np.count_nonzero(weight))
+    apart = np.maximum(total - (along + strata * deltas[:, None]).min(axis=0), 0.0).mean()
     whole = np.flatnonzero(deltas >= 1)
-    shared = np.maximum(outputs.sum() - along[whole] - deltas[whole][:, None], 0.0).mean(axis=1)
+    shared = np.maximum(total - along[whole] - deltas[whole][:, None], 0.0).mean(axis=1)
     best = int(shared.argmax())
     return int(deltas[whole[best]]) if shared[best] > apart else 0
 
@@ -335,23 +386,33 @@ def _chosen(
 def _failing(
     losses: _Losses,
     members: Float[np.ndarray, "strata cases"],
+    weight: Float[np.ndarray, " strata"],
     deltas: Float[np.ndarray, " deltas"],
     discount: int,
+    whole: bool,
 ) -> Integer[np.ndarray, "strata grid"]:
-    """B of each stratum along the grid."""
+    """B of each stratum along the grid; all of it where it is worth nothing."""
     # More than what rounding does to all sums together.
     slack = 1e-6 + 4 * _EPSILON * members.sum() * (losses.grid + members.size)
     if discount:
-        change = losses.change(float(discount))
-        made = np.stack([losses.along(change, own) for own in members]) - (1 - 2 * slack) / len(members)
+        # Counts are whole and the inequality is strict, which leaves almost one output to share among the strata.
+        left = (1 - 2 * slack) / len(members) if whole else -slack
+        changes = {level: losses.change(discount / level) for level in set(weight.tolist()) if level > 0}
+        made = np.stack(
+            [
+                losses.along(changes[level], own) - left if level > 0 else np.full(losses.grid, np.inf)
+                for level, own in zip(weight.tolist(), members, strict=True)
+            ]
+        )
     else:
+        # Each stratum by itself: its count is whole whatever its outputs are worth.
         made = np.full((len(members), losses.grid), np.inf)
         for delta in deltas.tolist():
             change = losses.change(delta)
             made = np.minimum(made, np.stack([losses.along(change, own) for own in members]) + delta)
         made += slack - 1
-    made = np.ceil(made).astype(np.int64)
-    return np.clip(made, 0, members.sum(axis=1).astype(np.int64)[:, None])
+    most = members.sum(axis=1)[:, None]
+    return np.ceil(np.clip(made, 0, most)).astype(np.int64)
 
 
 def _ranked(

@@ -59,6 +59,8 @@ class VoteBounds:
     simultaneous
         Whether, with probability 1 − α, at most ``discount`` of the bounds are wrong. False only for bounds that
         exist to reproduce published curves.
+    spare
+        Value to subtract from every certified sum of values, where the bounds were made for outputs of various worth.
     alone
         Where `lower` is for counts only (see :class:`CountRule`): bounds that hold for each output by itself with
         probability 1 − α, to be shown. None where `lower` holds for the outputs.
@@ -68,6 +70,7 @@ class VoteBounds:
     discount: int
     simultaneous: bool = True
     alone: Float[np.ndarray, " outputs"] | None = None
+    spare: float = 0.0
 
     @property
     def shown(self) -> Float[np.ndarray, " outputs"]:

@@ -116,6 +116,7 @@ class CountRule(Protocol):
         alpha: float,
         stratum: Integer[np.ndarray, " outputs"],
         candidates: CandidateVotes | None = None,
+        worth: Float[np.ndarray, " outputs"] | None = None,
     ) -> VoteBounds:
         """Bound the votes; see :meth:`localsmooth.bounds.JointCount.count_bounds`."""
         ...

@@ -47,6 +47,8 @@ class BaseCertificates:
         Predicted class of each output, `ABSTAIN` where η is 0.
     discount
         Number of outputs to subtract from every certified count (0 unless the multiple-testing rule asks for it).
+    spare
+        Value to subtract from every certified sum of values, where the certificates were made for these values.
     relies_on
         `Basis` of each output's certificates; None where whoever made them knows.
     stratum
@@ -67,6 +69,7 @@ class BaseCertificates:
     discount: int = 0
     relies_on: Int[np.ndarray, "outputs"] | None = None
     stratum: Int[np.ndarray, "outputs"] | None = None
+    spare: float = 0.0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.eta).all() and (self.eta >= 0).all()):

@@ -127,7 +127,13 @@ class OutputVotes:
         assert isinstance(planned, int)
         return complete(simultaneous, self.candidate_votes, planned, alpha)
 
-    def bounds(self, sharing: Sharing, alpha: float, stratum: Int[np.ndarray, "outputs"] | None) -> VoteBounds:
+    def bounds(
+        self,
+        sharing: Sharing,
+        alpha: float,
+        stratum: Int[np.ndarray, "outputs"] | None,
+        worth: Float[np.ndarray, "outputs"] | None = None,
+    ) -> VoteBounds:
         """Bound the candidates' probabilities from below, all at once.
 
         Parameters
@@ -138,6 +144,8 @@ class OutputVotes:
             Probability with which the bounds may fail (beyond their discount).
         stratum
             From `strata`, for rules that bound counts; None where it is not known which outputs are targets together.
+        worth
+            What each output is worth, for rules that bound counts; 1 by default.
 
         Raises
         ------
@@ -152,7 +160,7 @@ class OutputVotes:
                     f"{sharing.name} counts outputs of which the same is asked, and these are not known here",
                     "Use Bonferroni or CandidateWeights",
                 )
-            return sharing.count_bounds(votes, self.n, alpha, stratum, self.candidate_votes)
+            return sharing.count_bounds(votes, self.n, alpha, stratum, self.candidate_votes, worth)
         rule = self.rule(sharing, alpha)
         if self.sequence is None:
             return rule.lower_bounds(votes, self.n, alpha)
@@ -208,6 +216,7 @@ def certify_outputs(
     simultaneous: Sharing,
     score_bound: ScoreBound,
     kind: Int[np.ndarray, "outputs"] | None = None,
+    worth: Float[np.ndarray, "outputs"] | None = None,
 ) -> CertifiedOutputs:
     """Bound the tallies of all outputs at once and turn them into base certificates.
 
@@ -236,6 +245,9 @@ def certify_outputs(
         Bound on scores, for certificates that need it.
     kind
         Which outputs are targets together, as in `strata`; needed by rules that bound counts.
+    worth
+        What each output is worth, the same for those of one kind, where these rules are to bound sums of that; 1 by
+        default.
 
     Raises
     ------
@@ -254,7 +266,7 @@ def certify_outputs(
     parts: dict[Basis, list[Thresholds]] = {}
     by_votes = [certificate for certificate in certificates if isinstance(certificate, VoteCertificate)]
     if by_votes:
-        voted = observed.bounds(simultaneous, share, stratum)
+        voted = observed.bounds(simultaneous, share, stratum, worth)
         bounds[Basis.VOTES] = voted.lower
         parts[Basis.VOTES] = [each.certificates(noise, levels, voted.lower, group) for each in by_votes]
     for certificate in certificates:
@@ -266,7 +278,7 @@ def certify_outputs(
         alone = [each.certificates(noise, levels, voted.alone, group) for each in by_votes]
         shown = _chosen({Basis.VOTES: alone}, {Basis.VOTES: voted.alone}, observed, group)
         made = _chosen(parts, bounds, observed, group, voted.discount, stratum)
-        return replace(made, alone=shown)
+        return replace(made, base=replace(made.base, spare=voted.spare), alone=shown)
     discount = simultaneous.discount if voted is None and not isinstance(simultaneous, CountRule) else 0
     return _chosen(parts, bounds, observed, group, discount if voted is None else voted.discount)
 

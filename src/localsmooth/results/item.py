@@ -48,7 +48,8 @@ class CertifiedCurve:
     def at_least(self, part: CertifiedCurve) -> CertifiedCurve:
         """Raise what is proven to what is proven of some of the targets."""
         certified, lower = np.maximum(self.certified, part.certified), np.maximum(self.lower, part.lower)
-        return replace(self, certified=certified, lower=lower)
+        # Certificates that were made for one target can be stronger for it than those of all outputs.
+        return replace(self, certified=certified, lower=lower, upper=np.maximum(self.upper, certified))
 
 
 @dataclass(frozen=True)

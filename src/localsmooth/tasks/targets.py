@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
 
-from localsmooth.certificates import ABSTAIN
+from localsmooth.certificates import ABSTAIN, BaseCertificates
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.results import ACCURACY, AGREEMENT, RATIO, Stake
 
@@ -23,6 +23,7 @@ __all__ = [
     "TARGETS",
     "Accuracy",
     "Agreement",
+    "Alike",
     "Balanced",
     "Foreground",
     "OfClass",
@@ -31,6 +32,7 @@ __all__ = [
     "Stakes",
     "Target",
     "Weighted",
+    "alike",
     "as_targets",
     "kinds_of",
     "stakes_of",
@@ -100,28 +102,33 @@ class Stakes:
         """What `Problem` takes as values: none where outputs are counted."""
         return None if self.counts else self.values
 
+    def left_by(self, prediction: Int[np.ndarray, "outputs"]) -> Stakes:
+        """The same where some outputs abstain."""
+        return replace(self, values=np.where(prediction == ABSTAIN, 0.0, self.values))
+
     @property
     def stake(self) -> Stake:
         """The sums."""
         return Stake(min(_rounded_up(math.fsum(self.values)), self.total), self.total, self.counts)
 
     def less(
-        self, certified: Real[np.ndarray, "budgets"], discount: int
+        self, certified: Real[np.ndarray, "budgets"], base: BaseCertificates
     ) -> Int[np.ndarray, "budgets"] | Float[np.ndarray, "budgets"]:
-        """Lower what is certified by what so many outputs can be worth, the most valuable ones.
+        """Lower what is certified by what may be wrong unnoticed.
 
         Parameters
         ----------
         certified
             Number of outputs, or their values.
-        discount
-            Number of outputs whose bounds may be wrong unnoticed.
+        base
+            The certificates: so many outputs may fail, in the worst case those that are worth the most, or outputs of
+            so much value.
         """
         if self.counts:
-            return np.maximum(certified - discount, 0)
-        lost = _rounded_up(math.fsum(np.sort(self.values)[self.values.size - discount :])) if discount else 0.0
-        left = np.maximum(certified - lost, 0.0)
-        return np.nextafter(left, 0.0) if discount else left
+            return np.maximum(certified - base.discount, 0)
+        dearest = np.sort(self.values)[self.values.size - base.discount :] if base.discount else ()
+        lost = math.nextafter(math.fsum(dearest) + base.spare, math.inf) if base.discount or base.spare else 0.0
+        return np.maximum(np.nextafter(certified - lost, -math.inf) if lost else certified, 0.0)
 
 
 def _rounded_up(total: float) -> float:
@@ -386,23 +393,44 @@ def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Sta
     return told
 
 
-def kinds_of(
-    valued: Mapping[str, Stakes], ignored: Bool[np.ndarray, "outputs"] | None = None
-) -> Int[np.ndarray, "outputs"]:
-    """Number the outputs so that those of one number are worth the same to every target; −1 for ignored ones.
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Outputs that one target values alike, as rules for counts need them.
 
     Parameters
     ----------
-    valued
-        What each target makes of the outputs if every candidate stands.
+    kind
+        Number of each output's value among all that occur; −1 for ignored outputs.
+    worth
+        The values, if the candidate stands; None where outputs are counted.
+    """
+
+    kind: Int[np.ndarray, "outputs"]
+    worth: Float[np.ndarray, "outputs"] | None
+
+
+def alike(stakes: Stakes, ignored: Bool[np.ndarray, "outputs"] | None = None) -> Alike:
+    """Number the outputs by what a target makes of them.
+
+    Parameters
+    ----------
+    stakes
+        What the target makes of the outputs if every candidate stands.
     ignored
         Outputs that do not count; None if all count.
     """
-    number: Int[np.ndarray, "outputs"] | None = None
+    number = np.unique(stakes.values, return_inverse=True)[1].astype(np.int64)
+    return Alike(number if ignored is None else np.where(ignored, -1, number), stakes.problem_value)
+
+
+def kinds_of(
+    valued: Mapping[str, Stakes], ignored: Bool[np.ndarray, "outputs"] | None = None
+) -> Int[np.ndarray, "outputs"]:
+    """Number the outputs so that those of one number are worth the same to every target; −1 for ignored ones."""
+    number = np.zeros(next(iter(valued.values())).values.size, np.int64)
     for stakes in valued.values():
         seen, row = np.unique(stakes.values, return_inverse=True)
-        number = row if number is None else np.unique(number * seen.size + row, return_inverse=True)[1]
-    assert number is not None
+        number = np.unique(number * seen.size + row, return_inverse=True)[1].astype(np.int64)
     return number if ignored is None else np.where(ignored, -1, number)
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Int
 
-from localsmooth.certificates import BaseCertificates, certify_outputs
+from localsmooth.bounds import CountRule
+from localsmooth.certificates import BaseCertificates, CertifiedOutputs, certify_outputs
 from localsmooth.collective import Problem, Threat, solve
 from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
-from localsmooth.tasks.targets import Predicted, Stakes, Target, kinds_of, stakes_of
+from localsmooth.tasks.targets import Alike, Predicted, Stakes, Target, alike, kinds_of, stakes_of
 
 __all__ = ["certify_item", "counted_outputs", "item_stakes", "target_kinds"]
 
@@ -75,28 +76,23 @@ def certify_item(
         Called with a line every few seconds while a bound takes long.
     """
     shape = item.layout.outputs.shape
-    group = item.layout.outputs.labels.ravel()
-    certified = certify_outputs(
-        item.votes,
-        noise,
-        item.layout.levels,
-        group,
-        alpha=settings.alpha,
-        certificates=settings.certificates,
-        simultaneous=settings.simultaneous,
-        score_bound=settings.score_bound,
-        kind=target_kinds(item, settings.targets),
-    )
-    base, alone = certified.base, certified.shown.base
-    threshold = alone.eta if alone.eta.ndim == 1 else alone.eta.max(axis=0)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     say = tell and (lambda text: tell(f"{item.name}: {text}"))
-    valued = item_stakes(item, base.prediction, settings.targets)
-    curves = {
-        (target, name): curve
-        for target, stakes in valued.items()
-        for name, curve in _curves(base, stakes, threat, item.layout.inputs.count, settings, say).items()
-    }
+    ignored = None if item.ignored is None else item.ignored.ravel()
+    standing = item_stakes(item, item.votes.candidate.astype(np.int64), settings.targets)
+    certified: CertifiedOutputs | None = None
+    valued: dict[str, Stakes] = {}
+    curves: dict[tuple[str, str], CertifiedCurve] = {}
+    for target, stakes in standing.items():
+        # Bounds on counts are made for each target, on one event that serves them all.
+        if certified is None or isinstance(settings.simultaneous, CountRule):
+            certified = _certified(item, noise, settings, alike(stakes, ignored))
+        valued[target] = stakes.left_by(certified.base.prediction)
+        made = _curves(certified.base, valued[target], threat, item.layout.inputs.count, settings, say)
+        curves |= {(target, name): curve for name, curve in made.items()}
+    assert certified is not None
+    alone = certified.shown.base
+    threshold = alone.eta if alone.eta.ndim == 1 else alone.eta.max(axis=0)
     return ItemResult(
         name=item.name,
         label=item.label,
@@ -115,6 +111,21 @@ def certify_item(
         image=item.image if item.layout.inputs.labels.ndim == item.image.ndim - 1 else None,
         clean=None if item.votes.clean is None else item.votes.clean.reshape(shape),
         stakes={target: stakes.stake for target, stakes in valued.items()},
+    )
+
+
+def _certified(item: SampledItem, noise: Noise, settings: Settings, outputs: Alike) -> CertifiedOutputs:
+    return certify_outputs(
+        item.votes,
+        noise,
+        item.layout.levels,
+        item.layout.outputs.labels.ravel(),
+        alpha=settings.alpha,
+        certificates=settings.certificates,
+        simultaneous=settings.simultaneous,
+        score_bound=settings.score_bound,
+        kind=outputs.kind,
+        worth=outputs.worth,
     )
 
 
@@ -138,8 +149,8 @@ def _curves(
     for name, bound in settings.bounds.items():
         solved = solve(problem, bound, progress=tell and (lambda step, name=name: tell(f"{name}, {step}")))
         made[name] = CertifiedCurve(
-            certified=stakes.less(solved.certified, base.discount),
-            lower=stakes.less(solved.lower, base.discount),
+            certified=stakes.less(solved.certified, base),
+            lower=stakes.less(solved.lower, base),
             upper=solved.upper.astype(np.float64),
             # Where kinds of perturbation are told apart, what is shown is their sum in each input group.
             attack=np.stack([answer.attack.reshape(-1, input_groups).sum(axis=0) for answer in solved]),

@@ -97,6 +97,7 @@ def bounded_nodes(
     score_bound: ScoreBound,
     simultaneous: Sharing,
     kind: Int[np.ndarray, "nodes"] | None = None,
+    worth: Float[np.ndarray, "nodes"] | None = None,
 ) -> CertifiedOutputs:
     """Do what `node_certificates` does, and return the confidence bounds as well.
 
@@ -104,8 +105,8 @@ def bounded_nodes(
     ----------
     votes, layout, nodes, alpha, certificates, score_bound, simultaneous
         As in `node_certificates`.
-    kind
-        Which of these nodes count the same to every target, as for `certify_outputs`.
+    kind, worth
+        Which of these nodes count the same, and how much, as for `certify_outputs`.
 
     Raises
     ------
@@ -126,6 +127,7 @@ def bounded_nodes(
         simultaneous=simultaneous,
         score_bound=score_bound,
         kind=kind,
+        worth=worth,
     )
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from localsmooth.baselines import tolerated_flips, worst_spending
+from localsmooth.bounds import CountRule
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, CertifiedOutputs, certified_radius
 from localsmooth.collective import Bound, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
-from localsmooth.noise import FlipCaps
 from localsmooth.results import (
     CertifiedCurve,
     ItemResult,
@@ -32,7 +32,7 @@ from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.targets import Predicted, Stakes, kinds_of, stakes_of
+from localsmooth.tasks.targets import Alike, Predicted, Stakes, alike, stakes_of
 
 __all__ = ["graph_result", "require_depth"]
 
@@ -84,36 +84,35 @@ def graph_result(
     clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
     known = truth if bool((truth != UNLABELED).all()) else None
 
-    def stakes_with(prediction: Int[np.ndarray, "nodes"]) -> Mapping[str, Stakes]:
-        return stakes_of(settings.targets, Predicted(prediction, known, clean, None, record.class_names))
-
-    certified = _certified(sampled, settings, kinds_of(stakes_with(sampled.votes.candidate[nodes].astype(np.int64))))
-    base, each = certified.base, certified.alone
-    valued = stakes_with(base.prediction)
+    outputs = Predicted(sampled.votes.candidate[nodes].astype(np.int64), known, clean, None, record.class_names)
+    standing = stakes_of(settings.targets, outputs)
+    if settings.baseline is not None:  # which counts
+        standing = {name: stakes for name, stakes in standing.items() if stakes.counts}
     name = record.item_names[0]
     rows = budget_grid(settings.additions, settings.deletions)
-    caps = attribute_caps(graph, certified.inputs)
-    sizes = [np.array(budgets, dtype=np.int64) for budgets in (settings.additions, settings.deletions)]
-    if settings.baseline is None:
-        tolerated = alone = robust_alone(each.base, caps, *sizes).reshape(-1, nodes.size)
-    else:
-        tolerated, alone = (
-            tolerated_flips(settings.baseline, lower, sampled.layout, caps, *sizes).reshape(-1, nodes.size)
-            for lower in (certified.lower, each.lower)
-        )
     say = tell and (lambda text: tell(f"{name}: {text}"))
+    certified: _Certified | None = None
+    valued: dict[str, Stakes] = {}
     curves: dict[tuple[str, str], CertifiedCurve] = {}
-    if settings.baseline is not None:  # which counts
-        valued = {name: stakes for name, stakes in valued.items() if stakes.counts}
-    for target, stakes in valued.items():
+    for target, stakes in standing.items():
+        # Bounds on counts are made for each target, on one event that serves them all.
+        if certified is None or isinstance(settings.simultaneous, CountRule):
+            certified = _certified(sampled, settings, alike(stakes))
+        valued[target] = stakes.left_by(certified.base.prediction)
         for bound in settings.bounds:
             if settings.baseline is None:
-                curve = _solved(sampled, certified, settings, stakes, bound, rows, say)
+                curves[target, bound] = _solved(sampled, certified, settings, valued[target], bound, rows, say)
             else:
-                base.require_whole(stakes.values)
-                mask = stakes.qualify
-                curve = _counted(sampled, certified, mask & tolerated, mask & ~tolerated, rows, caps)
-            curves[target, bound] = curve
+                certified.base.require_whole(valued[target].values)
+                kept = _tolerated(sampled, certified, settings, certified.lower)
+                curves[target, bound] = _counted(sampled, certified, valued[target].qualify, kept, rows)
+    assert certified is not None
+    each = certified.alone
+    if settings.baseline is None:
+        alone = robust_alone(each.base, attribute_caps(graph, certified.inputs), *_sizes(settings))
+    else:
+        alone = _tolerated(sampled, certified, settings, each.lower)
+    alone = alone.reshape(-1, nodes.size) & (each.base.prediction != ABSTAIN)
     run = run_facts(
         record,
         settings,
@@ -126,7 +125,7 @@ def graph_result(
         threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
     )
     item = replace(
-        _item(sampled, certified, name, curves, alone & (each.base.prediction != ABSTAIN)),
+        _item(sampled, certified, name, curves, alone),
         label=None if known is None else graph.labels,
         clean=sampled.votes.clean,
         stakes={target: stakes.stake for target, stakes in valued.items()},
@@ -134,7 +133,21 @@ def graph_result(
     return build_dataset([consistent(item)], run)
 
 
-def _certified(sampled: SampledGraph, settings: GraphSettings, kind: Int[np.ndarray, "nodes"]) -> _Certified:
+def _sizes(settings: GraphSettings) -> tuple[Int[np.ndarray, "additions"], Int[np.ndarray, "deletions"]]:
+    return np.array(settings.additions, dtype=np.int64), np.array(settings.deletions, dtype=np.int64)
+
+
+def _tolerated(
+    sampled: SampledGraph, certified: _Certified, settings: GraphSettings, lower: Float[np.ndarray, "nodes"]
+) -> Bool[np.ndarray, "pairs nodes"]:
+    """Which nodes tolerate every mix of flips of each pair, by the baseline."""
+    assert settings.baseline is not None
+    caps = attribute_caps(sampled.graph, certified.inputs)
+    made = tolerated_flips(settings.baseline, lower, sampled.layout, caps, *_sizes(settings))
+    return made.reshape(-1, sampled.nodes.size)
+
+
+def _certified(sampled: SampledGraph, settings: GraphSettings, outputs: Alike) -> _Certified:
     bounded = bounded_nodes(
         sampled.votes,
         sampled.layout,
@@ -143,7 +156,8 @@ def _certified(sampled: SampledGraph, settings: GraphSettings, kind: Int[np.ndar
         certificates=settings.certificates,
         score_bound=settings.score_bound,
         simultaneous=settings.simultaneous,
-        kind=kind,
+        kind=outputs.kind,
+        worth=outputs.worth,
     )
     inputs = sampled.layout.inputs
     if not settings.strictly_local:
@@ -195,8 +209,8 @@ def _solved(
             _share(settings.bounds[name], part.size / count),
             progress=tell and (lambda step: tell(f"{name}, {step}")),
         )
-        counts[part] = stakes.less(solved.certified, base.discount)
-        lower[part] = stakes.less(solved.lower, base.discount)
+        counts[part] = stakes.less(solved.certified, base)
+        lower[part] = stakes.less(solved.lower, base)
         upper[part] = solved.upper
         for row, answer in zip(part, solved, strict=True):
             spending = asked.spread(answer.attack)
@@ -213,20 +227,20 @@ def _solved(
 def _counted(
     sampled: SampledGraph,
     certified: _Certified,
-    robust: Bool[np.ndarray, "pairs nodes"],
-    broken: Bool[np.ndarray, "pairs nodes"],
+    targets: Bool[np.ndarray, "nodes"],
+    tolerated: Bool[np.ndarray, "pairs nodes"],
     rows: Rows,
-    caps: FlipCaps,
 ) -> CertifiedCurve:
     """What a baseline proves of nodes each on its own: the worst plan is the same for all of them."""
-    counts = robust.sum(axis=1)
+    caps = attribute_caps(sampled.graph, certified.inputs)
+    counts = (targets & tolerated).sum(axis=1)
     proven = np.maximum(counts - certified.base.discount, 0)
     attack = [
         [worst_spending(cap, int(budget)) for cap, budget in zip(caps, pair, strict=True)]
         for pair in zip(*rows, strict=True)
     ]
     falls = np.zeros((len(counts), sampled.graph.nodes), dtype=np.bool_)
-    falls[:, sampled.nodes] = broken
+    falls[:, sampled.nodes] = targets & ~tolerated
     return CertifiedCurve(proven, proven.astype(np.float64), counts.astype(np.float64), np.array(attack), falls)
 
 
