@@ -34,7 +34,8 @@ def item_stakes(
     """
     label = None if item.label is None else item.label.ravel()
     ignored = None if item.ignored is None else item.ignored.ravel()
-    return stakes_of(targets, Predicted(prediction, label, item.votes.clean, ignored, item.class_names))
+    shape = item.layout.outputs.shape
+    return stakes_of(targets, Predicted(prediction, label, item.votes.clean, ignored, item.class_names, shape))
 
 
 def counted_outputs(
