@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 
 __all__ = [
     "InvalidInputError",
@@ -11,6 +12,7 @@ __all__ = [
     "OutputError",
     "require_kind",
     "require_several",
+    "require_whole_number",
 ]
 
 
@@ -64,6 +66,18 @@ def require_several(field: str, value: object, what: str) -> None:
     indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) > 0
     if not indexed or isinstance(value, str | bytes | Mapping):
         raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a list of {what}")
+
+
+def require_whole_number(field: str, value: object, least: int, remedy: str) -> None:
+    """Refuse what is no whole number, or a smaller one.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the field and the value.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InvalidInputError(field, f"got {value!r}", remedy)
 
 
 class ModelFailedError(LocalsmoothError, RuntimeError):

@@ -17,6 +17,7 @@ from localsmooth.layout import Partition, isotropic_layout
 from localsmooth.results import run_info
 from localsmooth.runs import OtherRunError
 from localsmooth.tasks.arrays import Flips, Kind, PerPosition
+from localsmooth.tasks.targets import Weighted
 from localsmooth.tasks.tokens import TokenTask
 from tests.seeding import seeded
 
@@ -25,6 +26,7 @@ import numpy as np, localsmooth as ls
 from localsmooth import baselines, certificates, graphs
 from localsmooth.tasks.arrays import PerPosition
 from localsmooth.tasks.points import PointTask
+from localsmooth.tasks.targets import Foreground, OfClass, Weighted
 from localsmooth.tasks.tokens import TokenTask
 
 model = ls.CallableModel(lambda batch: (batch.sum(1) > 0).astype(np.int64), name="m", classes=2,
@@ -59,13 +61,20 @@ cases = {
     "sequences": [lambda: TokenTask(model, 3)],
     "words": [lambda: TokenTask(model, [image[0]], words=3), lambda: TokenTask(model, [image[0]], words=["abcd"])],
     "out": [lambda: ls.Run(out=3)],
-    "name": [lambda: ls.Run(name=3)],
+    "name": [lambda: ls.Run(name=3), lambda: Weighted([1.0], name=3)],
     "store": [lambda: ls.Run(store=3)],
     "part": [lambda: ls.Run(part="1/2")],
     "progress": [lambda: ls.Run(progress=3)],
     "options": [lambda: ls.Run(options={})],
     "scores": [lambda: ls.Run(scores="histogram")],
     "configuration": [lambda: ls.Run(configuration=3)],
+    "k": [lambda given=given: ls.bounds.KFamilywise(given) for given in (2.5, float("nan"), "3", True)],
+    "spare": [lambda given=given: ls.bounds.JointCount(spare=given) for given in (2.5, float("nan"), "3", True)],
+    "of": [lambda given=given: OfClass(given) for given in (None, 1.0, True, [1])],
+    "background": [lambda given=given: Foreground(given) for given in ("sky", 0, (None,), (1.0,))],
+    "weights": [lambda given=given: Weighted(given) for given in (None, "a", [["a"]], [[1], [1, 2]], [1j])],
+    "mean": [lambda: ls.Preprocessing(mean="a")],
+    "pad_multiple": [lambda: ls.Preprocessing(pad_multiple=2.5)],
     "run": [lambda: ls.recertify(None), lambda: ls.settings_of(3)],
 }
 for field, calls in cases.items():
@@ -99,6 +108,7 @@ MODEL = ls.CallableModel(drawn_of, name="m", classes=2, output=ls.OutputKind.LAB
         (ls.Gaussian(), {"threat": Flips()}, "threat"),
         (ls.Bernoulli(), {"threat": Flips(Kind.ADDITIONS)}, "threat"),
         (ls.Bernoulli(), {"threat": PerPosition()}, "threat"),
+        (ls.Gaussian(), {"targets": [Weighted(np.ones((3, 2)))]}, "weights"),
     ],
 )
 @pytest.mark.parametrize("stop", [None, ls.StopWhenDecided()])
@@ -116,6 +126,15 @@ def test_what_does_not_fit_the_noise_is_refused_before_anything_is_drawn(noise, 
     assert not (tmp_path / "run" / "manifest.json").exists()
 
 
+def test_a_baseline_with_nothing_to_count_is_refused_before_anything_is_drawn(tmp_path: Path):
+    task = ls.ArrayTask(MODEL, [np.ones((1, 2, 3), np.float32)], [np.array([[0, 0, 0], [0, 1, 1]])])
+    smoothing = ls.Smoothing(ls.GridLayout((1, 1), 0.1, 0.1), ls.SamplingPlan(20, 2000))
+    settings = ls.Settings(0.05, [0.0, 1.0], method=baselines.Cohen(), targets=["balanced"])
+    with pytest.raises(ls.InvalidInputError, match="targets: balanced"):
+        ls.certify(task, smoothing, settings, run=ls.Run(out=tmp_path / "run", progress=NoProgress()))
+    assert not (tmp_path / "run" / "manifest.json").exists()
+
+
 def test_what_does_not_fit_a_graph_is_refused_before_anything_is_drawn(tmp_path: Path):
     graph = graphs.digit_graph(per_digit=4)
     halves = Partition((np.arange(graph.nodes) % 2).astype(np.int32))
@@ -128,6 +147,7 @@ def test_what_does_not_fit_a_graph_is_refused_before_anything_is_drawn(tmp_path:
         (replace(settings, certificates=(certificates.GaussianVotes(),)), "certificate"),
         (replace(settings, strictly_local=True), "strictly_local"),
         (replace(settings, baseline=baselines.SparseSmooth()), "layout"),
+        (replace(settings, targets=(Weighted(np.ones(4)),)), "weights"),
     ):
         with pytest.raises(ls.InvalidInputError, match=f"^{field}"):
             ls.certify(task, ls.Smoothing(layout, ls.SamplingPlan(9, 200)), wrong, run=ls.Run(out=tmp_path / "run"))

@@ -10,7 +10,7 @@ from localsmooth.certificates import OutputVotes
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, Partition, View
 from localsmooth.noise import Gaussian
-from localsmooth.sampling import ArraySubject
+from localsmooth.sampling import ArraySubject, Counters
 from localsmooth.tasks.graphs import (
     GCN,
     AttributeSubject,
@@ -19,7 +19,6 @@ from localsmooth.tasks.graphs import (
     digit_graph,
     metis_clusters,
 )
-from localsmooth.tasks.graphs.counters import node_counters
 from tests.sampling.exact import ExactModel, make_item, make_layout
 from tests.seeding import seeded
 
@@ -66,7 +65,7 @@ def test_a_graph_is_shown_as_it_is():
     with seeded(1):
         network = GCN(digits.width, digits.classes, hidden=(8,)).eval()
     layout = cluster_layout(metis_clusters(digits, 3), digits.adjacency, addition=(0.02, 0.05), deletion=(0.1, 0.7))
-    subject = AttributeSubject(NetworkClassifier(network), digits, layout, 3, node_counters())
+    subject = AttributeSubject(NetworkClassifier(network), digits, layout, 3, Counters())
     attributes = torch.from_numpy(digits.attributes.toarray().astype(np.float32))
     with torch.no_grad():
         expected = network(attributes, torch.from_numpy(digits.edge_index)).argmax(dim=1).numpy()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,8 +18,10 @@ from localsmooth.tasks.targets import (
     OfClass,
     Predicted,
     Ratio,
+    Stakes,
     Target,
     Weighted,
+    require_stakes,
     stakes_of,
 )
 
@@ -95,11 +100,51 @@ def test_counts_are_told_from_sums():
         assert stakes.counts is counts
 
 
-@pytest.mark.parametrize("weights", [[1.0, -1.0], [np.nan], [np.inf], [0.0, 0.0], []])
-def test_weights_that_weigh_nothing_are_refused(weights: list[float]):
+@pytest.mark.parametrize(
+    "weights", [[1.0, -1.0], [np.nan], [np.inf], [0.0, 0.0], [], ["a"], [1j], [1e308, 1e308]], ids=str
+)
+def test_weights_that_weigh_nothing_are_refused(weights: list[Any]):
     with pytest.raises(InvalidInputError) as error:
         Weighted(np.array(weights))
     assert error.value.field == "weights"
+
+
+@pytest.mark.parametrize("name", ["ratio", "accuracy", "balanced", "class:1", ""])
+def test_no_weights_go_by_the_name_of_another_target(name: str):
+    with pytest.raises(InvalidInputError) as error:
+        Weighted(np.ones(2), name=name)
+    assert error.value.field == "name"
+
+
+def test_weights_have_the_shape_of_the_outputs():
+    """A mask that is transposed would mark other outputs."""
+    outputs = replace(LABELLED, shape=(2, 3))
+    for fine in (np.ones((2, 3)), np.ones(6)):
+        assert Weighted(fine).stakes(outputs) is not None
+    with pytest.raises(InvalidInputError, match="3 × 2 for 2 × 3"):
+        Weighted(np.ones((3, 2))).stakes(outputs)
+
+
+@pytest.mark.parametrize("discount", range(12))
+def test_a_discount_takes_at_least_what_so_many_outputs_are_worth(discount: int):
+    values = np.array([0.5, 0.25, 0.0, 0.125, 0.125])
+    for worth in (values, np.ceil(values)):
+        stakes = Stakes(worth, 4.0, bool((worth == np.ceil(worth)).all()))
+        left = stakes.less(np.array([worth.sum()]), discount).item()
+        assert left <= np.sort(worth)[: max(5 - discount, 0)].sum()
+
+
+def test_baselines_count_and_refuse_what_only_weighs():
+    require_stakes([Balanced(), Ratio()], LABELLED, counting=True)
+    require_stakes([Balanced()], LABELLED, counting=False)
+    with pytest.raises(InvalidInputError, match="balanced weigh"):
+        require_stakes([Balanced()], LABELLED, counting=True)
+
+
+def test_nothing_is_balanced_where_everything_is_ignored():
+    stakes = Balanced().stakes(replace(LABELLED, ignored=np.ones(6, np.bool_)))
+    assert stakes is not None
+    assert stakes.total == 0
 
 
 def test_names_are_checked_against_the_item():

@@ -52,7 +52,7 @@ from localsmooth.bounds.cases import distinct_cases
 from localsmooth.bounds.simultaneous import Bonferroni, VoteBounds
 from localsmooth.bounds.votes import Count, NumericalError
 from localsmooth.bounds.weighting import CandidateVotes
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_whole_number
 
 __all__ = ["JointCount"]
 
@@ -102,7 +102,7 @@ class JointCount:
     Raises
     ------
     InvalidInputError
-        If `spare` is negative.
+        If `spare` is no whole number of at least 0.
     """
 
     fit: bool = True
@@ -111,8 +111,8 @@ class JointCount:
     simultaneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.spare is not None and self.spare < 0:
-            raise InvalidInputError("spare", f"got {self.spare}", "Pass a number of outputs, or leave it out")
+        if self.spare is not None:
+            require_whole_number("spare", self.spare, 0, "Pass a number of outputs, or leave it out")
 
     def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
         """Return α: where all votes are unanimous some output is bounded at most as if it were alone."""

@@ -21,7 +21,7 @@ from jaxtyping import Float, Integer
 from localsmooth.bounds.binomial import binomial_tail
 from localsmooth.bounds.cases import distinct_cases
 from localsmooth.bounds.votes import clopper_pearson_lower
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_whole_number
 
 __all__ = [
     "SMALLEST_LEVEL",
@@ -185,8 +185,7 @@ class KFamilywise:
     simultaneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InvalidInputError("k", f"{self.k} failures cannot be controlled", "Pass an integer of at least 1")
+        require_whole_number("k", self.k, 1, "Pass an integer of at least 1")
 
     @property
     def discount(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_whole_number
 
 __all__ = ["Moments", "Number", "Preprocessing", "of_earlier_arguments", "reflected_positions"]
 
@@ -39,7 +39,10 @@ def reflected_positions(size: int, padded: int) -> Int[np.ndarray, "padded"]:
 
 
 def _per_channel(field: str, values: Number | Sequence[Number]) -> tuple[float, ...]:
-    made = (float(values),) if isinstance(values, int | float) else tuple(float(v) for v in values)
+    try:
+        made = (float(values),) if isinstance(values, int | float) else tuple(float(v) for v in values)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(field, f"got {values!r}", "Pass one finite number per channel") from error
     if not made or not all(math.isfinite(v) for v in made):
         raise InvalidInputError(field, f"got {made}", "Pass one finite number per channel")
     return made
@@ -67,7 +70,7 @@ class Preprocessing:
     Raises
     ------
     InvalidInputError
-        If a standard deviation is not positive, the multiple is smaller than 1, or a number is not finite.
+        If a standard deviation is not positive, the multiple no whole number of at least 1, or a number not finite.
     """
 
     mean: Number | Sequence[Number] | None = None
@@ -89,10 +92,8 @@ class Preprocessing:
             raise InvalidInputError("std", f"got {self.std}", "Pass positive standard deviations")
         if self.axis == 0:
             raise InvalidInputError("axis", "got 0, the axis of the batch", "Pass that of the channels, 1 by default")
-        if self.pad_multiple is not None and self.pad_multiple < 1:
-            raise InvalidInputError(
-                "pad_multiple", f"got {self.pad_multiple}", "Pass a positive number of elements, or None"
-            )
+        if self.pad_multiple is not None:
+            require_whole_number("pad_multiple", self.pad_multiple, 1, "Pass a positive number of elements, or None")
         if self.pad_value is not None and not math.isfinite(self.pad_value):
             raise InvalidInputError("pad_value", f"got {self.pad_value}", "Pass a finite number, or None to mirror")
         if self.pad_value is not None and self.pad_multiple is None:

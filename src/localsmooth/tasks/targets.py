@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int, Real
 
-from localsmooth.certificates import ABSTAIN, BaseCertificates
+from localsmooth.certificates import ABSTAIN
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.results import ACCURACY, AGREEMENT, RATIO, Stake
 
@@ -35,6 +35,7 @@ __all__ = [
     "alike",
     "as_targets",
     "kinds_of",
+    "require_stakes",
     "stakes_of",
 ]
 
@@ -55,6 +56,8 @@ class Predicted:
         Outputs that do not count; None if all count.
     class_names
         Name of each class.
+    shape
+        Shape that the outputs have in their item; None where that is not known.
     """
 
     prediction: Int[np.ndarray, "outputs"]
@@ -62,6 +65,7 @@ class Predicted:
     clean: Int[np.ndarray, "outputs"] | None
     ignored: Bool[np.ndarray, "outputs"] | None
     class_names: Sequence[str]
+    shape: tuple[int, ...] | None = None
 
     @property
     def counted(self) -> Bool[np.ndarray, "outputs"]:
@@ -112,7 +116,7 @@ class Stakes:
         return Stake(min(_rounded_up(math.fsum(self.values)), self.total), self.total, self.counts)
 
     def less(
-        self, certified: Real[np.ndarray, "budgets"], base: BaseCertificates
+        self, certified: Real[np.ndarray, "budgets"], discount: int, spare: float = 0.0
     ) -> Int[np.ndarray, "budgets"] | Float[np.ndarray, "budgets"]:
         """Lower what is certified by what may be wrong unnoticed.
 
@@ -120,14 +124,16 @@ class Stakes:
         ----------
         certified
             Number of outputs, or their values.
-        base
-            The certificates: so many outputs may fail, in the worst case those that are worth the most, or outputs of
-            so much value.
+        discount
+            Number of outputs that may be: in the worst case those that are worth the most.
+        spare
+            Value that may be lost besides.
         """
         if self.counts:
-            return np.maximum(certified - base.discount, 0)
-        dearest = np.sort(self.values)[self.values.size - base.discount :] if base.discount else ()
-        lost = math.nextafter(math.fsum(dearest) + base.spare, math.inf) if base.discount or base.spare else 0.0
+            return np.maximum(certified - discount, 0)
+        kept = max(self.values.size - discount, 0)
+        dearest = math.fsum(np.sort(self.values)[kept:]) if discount else 0.0
+        lost = math.nextafter(dearest + spare, math.inf) if discount or spare else 0.0
         return np.maximum(np.nextafter(certified - lost, -math.inf) if lost else certified, 0.0)
 
 
@@ -235,7 +241,7 @@ class Balanced(Target):
         assert reference is not None
         sizes = np.bincount(reference[outputs.counted], minlength=1)
         here = np.clip(reference, 0, sizes.size - 1)  # ignored outputs may be labelled by no class
-        return 1.0 / (np.count_nonzero(sizes) * np.maximum(sizes[here], 1))
+        return 1.0 / (np.maximum(np.count_nonzero(sizes), 1) * np.maximum(sizes[here], 1))
 
 
 @dataclass(frozen=True)
@@ -246,10 +252,20 @@ class Foreground(Target):
     ----------
     background
         Names or numbers of the classes that do not count; the first class by default.
+
+    Raises
+    ------
+    InvalidInputError
+        If they are no names or numbers.
     """
 
     background: tuple[str | int, ...] = (0,)
     name: str = field(init=False, default="foreground")
+
+    def __post_init__(self) -> None:
+        require_several("background", self.background, "names or numbers of classes")
+        for given in self.background:
+            _require_class("background", given)
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
         """1 outside the background."""
@@ -266,11 +282,17 @@ class OfClass(Target):
     ----------
     of
         Its name or number.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is neither.
     """
 
     of: str | int
 
     def __post_init__(self) -> None:
+        _require_class("of", self.of)
         object.__setattr__(self, "name", f"class:{self.of}")
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
@@ -286,17 +308,17 @@ class Weighted(Target):
     Parameters
     ----------
     weights
-        Finite weights of at least 0, in the shape of the outputs of every item.
+        Finite weights of at least 0, in the shape of the outputs of every item, or flat.
         They may not come from the samples that are bounded.
     name
-        What results call the target.
+        What results call the target; not what they call another one.
     correct
         Whether an output counts only where it is right (or agrees with the clean model, where there are no labels).
 
     Raises
     ------
     InvalidInputError
-        For negative, infinite or NaN weights, and where all are 0.
+        For negative, infinite or NaN weights, where all are 0, and for a name that is taken.
     """
 
     weights: np.ndarray = field(repr=False)
@@ -304,12 +326,17 @@ class Weighted(Target):
     correct: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.weights, dtype=np.float64)
-        if not (given.size and np.isfinite(given).all() and (given >= 0).all() and (given > 0).any()):
+        given = _real_numbers(self.weights)
+        with np.errstate(over="ignore"):
+            sums = bool(np.isfinite(given.sum()))
+        if not (given.size and np.isfinite(given).all() and sums and (given >= 0).all() and (given > 0).any()):
             raise InvalidInputError(
-                "weights", "they must be finite, at least 0 and not all 0", "Pass one weight for each output"
+                "weights", "they and their sum must be finite, at least 0 and not all 0", "Pass one for each output"
             )
         object.__setattr__(self, "weights", given)
+        require_kind("name", self.name, str)
+        if not self.name or self.name in TARGETS or self.name.startswith("class:"):
+            raise InvalidInputError("name", f"{self.name!r} is what results call another target", "Choose another")
 
     def reference(self, outputs: Predicted) -> Int[np.ndarray, "outputs"] | None:
         """Labels or clean predictions where only correct outputs count, else the predictions themselves."""
@@ -321,12 +348,13 @@ class Weighted(Target):
         Raises
         ------
         InvalidInputError
-            If there is not one for each output.
+            If there is not one for each output, or they have another shape than the outputs.
         """
-        if self.weights.size != outputs.prediction.size:
+        flat, shape = (outputs.prediction.size,), self.weights.shape
+        if self.weights.size != flat[0] or (outputs.shape and shape not in (flat, outputs.shape)):
             raise InvalidInputError(
                 "weights",
-                f"there are {self.weights.size} for {outputs.prediction.size} outputs",
+                f"there are {_sized(shape)} for {_sized(outputs.shape or flat)} outputs",
                 "Pass one weight for each output",
             )
         return self.weights.ravel()
@@ -393,6 +421,30 @@ def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Sta
     return told
 
 
+def require_stakes(targets: Sequence[Target], outputs: Predicted, *, counting: bool) -> None:
+    """Refuse targets of which nothing could be said once an item is sampled.
+
+    Parameters
+    ----------
+    targets
+        What is counted, as for `stakes_of`.
+    outputs
+        The outputs of one item, with any predictions.
+    counting
+        Whether what is to be used counts outputs, whatever they are worth, as baselines do.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the targets, or what of them does not fit the item.
+    """
+    told = stakes_of(targets, outputs)
+    if counting and not any(stakes.counts for stakes in told.values()):
+        raise InvalidInputError(
+            "targets", f"{', '.join(told)} weigh outputs, and baselines count them", "Add ratio, or leave the baseline"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Alike:
     """Outputs that one target values alike, as rules for counts need them.
@@ -432,6 +484,26 @@ def kinds_of(
         seen, row = np.unique(stakes.values, return_inverse=True)
         number = np.unique(number * seen.size + row, return_inverse=True)[1].astype(np.int64)
     return number if ignored is None else np.where(ignored, -1, number)
+
+
+def _require_class(argument: str, given: object) -> None:
+    require_kind(argument, given, str, int, np.integer)
+    if isinstance(given, bool):
+        raise InvalidInputError(argument, f"got {given}", "Pass names or numbers of classes")
+
+
+def _real_numbers(given: object) -> Float[np.ndarray, "*shape"]:
+    try:
+        made = np.asarray(given)
+        if made.dtype.kind not in "biuf":
+            raise TypeError(made.dtype)
+        return made.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("weights", f"they are no array of numbers ({error})", "Pass real numbers") from error
+
+
+def _sized(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape))
 
 
 def _class_number(given: str | int, names: Sequence[str], argument: str) -> int:

@@ -35,7 +35,8 @@ def item_stakes(
     """
     label = None if item.label is None else item.label.ravel()
     ignored = None if item.ignored is None else item.ignored.ravel()
-    return stakes_of(targets, Predicted(prediction, label, item.votes.clean, ignored, item.class_names))
+    shape = item.layout.outputs.shape
+    return stakes_of(targets, Predicted(prediction, label, item.votes.clean, ignored, item.class_names, shape))
 
 
 def counted_outputs(
@@ -149,8 +150,8 @@ def _curves(
     for name, bound in settings.bounds.items():
         solved = solve(problem, bound, progress=tell and (lambda step, name=name: tell(f"{name}, {step}")))
         made[name] = CertifiedCurve(
-            certified=stakes.less(solved.certified, base),
-            lower=stakes.less(solved.lower, base),
+            certified=stakes.less(solved.certified, base.discount, base.spare),
+            lower=stakes.less(solved.lower, base.discount, base.spare),
             upper=solved.upper.astype(np.float64),
             # Where kinds of perturbation are told apart, what is shown is their sum in each input group.
             attack=np.stack([answer.attack.reshape(-1, input_groups).sum(axis=0) for answer in solved]),

@@ -28,7 +28,7 @@ from localsmooth.tasks.registry import known_bounds, noise_from_configuration
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
-from localsmooth.tasks.targets import Predicted, stakes_of
+from localsmooth.tasks.targets import Predicted, require_stakes
 from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["ArrayTask"]
@@ -92,7 +92,8 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             nothing = np.zeros(made.outputs.labels.size, np.int64)
             label, ignored = item.label, ignored_outputs(item.label, self.items.ignore_label)
             flat = (None if each is None else each.ravel() for each in (label, ignored))
-            stakes_of(settings.targets, Predicted(nothing, next(flat), nothing, next(flat), names))  # refuses
+            outputs = Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
+            require_stakes(settings.targets, outputs, counting=method is not None)
         plan = smoothing.plan
         for made in layouts:
             noise.validate(made.levels)

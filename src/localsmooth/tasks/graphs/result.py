@@ -209,8 +209,8 @@ def _solved(
             _share(settings.bounds[name], part.size / count),
             progress=tell and (lambda step: tell(f"{name}, {step}")),
         )
-        counts[part] = stakes.less(solved.certified, base)
-        lower[part] = stakes.less(solved.lower, base)
+        counts[part] = stakes.less(solved.certified, base.discount, base.spare)
+        lower[part] = stakes.less(solved.lower, base.discount, base.spare)
         upper[part] = solved.upper
         for row, answer in zip(part, solved, strict=True):
             spending = asked.spread(answer.attack)

@@ -20,7 +20,7 @@ from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
-from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
@@ -31,6 +31,7 @@ from localsmooth.tasks.registry import known_bounds
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
+from localsmooth.tasks.targets import Predicted, require_stakes
 from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["GraphTask", "chosen_nodes", "named_classes", "require_classifier"]
@@ -102,6 +103,10 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             settings.baseline.require(layout, SparseFlips())
         if settings.strictly_local:
             require_depth(self.classifier.depth)
+        truth, nothing = self.graph.labels[self.nodes], np.zeros(self.nodes.size, np.int64)
+        known = truth if bool((truth != UNLABELED).all()) else None
+        outputs = Predicted(nothing, known, nothing, None, named_classes(self.graph, self.classifier.classes))
+        require_stakes(settings.targets, outputs, counting=settings.baseline is not None)
         if not settings.needs_scores and smoothing.plan.stop is None:
             require_certifiable(smoothing.plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
         plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, outputs=self.nodes)
