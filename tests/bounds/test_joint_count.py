@@ -144,7 +144,7 @@ def overvalued(bounds: VoteBounds, probability: np.ndarray, stratum: np.ndarray,
     )
 
 
-def missed_values(repeats: int, draw: Draw, spare: int | None, charged: float = 1.0) -> int:
+def missed_values(repeats: int, draw: Draw, spare: int | None) -> int:
     """Runs with 48 outputs in four strata of different worth in which some sum is promised too much."""
     rng, n, n_first, missed = np.random.default_rng(15), 80, 30, 0
     place = np.arange(CHANCES.size) % 4
@@ -152,7 +152,7 @@ def missed_values(repeats: int, draw: Draw, spare: int | None, charged: float = 
         first = CandidateVotes(n_first - draw(rng, CHANCES, n_first), n_first)
         votes = n - draw(rng, CHANCES, n)
         made = JointCount(spare=spare).count_bounds(votes, n, 0.1, place, first, VALUES[place])
-        missed += overvalued(made, 1 - CHANCES, place, VALUES) > made.spare * charged
+        missed += overvalued(made, 1 - CHANCES, place, VALUES) > made.spare
     return missed
 
 
@@ -164,7 +164,15 @@ def test_miss_rate_of_values_is_kept(dependence: str, spare: int | None, repeats
 
 
 def test_values_not_charged_for_are_caught() -> None:
-    assert missed_values(100, common, 8, charged=0.0) > 30
+    u, rng, missed, place = np.full(3_000, 0.03), np.random.default_rng(1), 0, np.arange(3_000) % 3
+    for _ in range(60):
+        votes = 300 - independent(rng, u, 300)
+        made = JointCount(spare=1_000).count_bounds(votes, 300, 0.1, place, None, VALUES[place])
+        over = overvalued(made, 1 - u, place, VALUES)
+        assert over <= made.spare
+        missed += over > 0
+    with pytest.raises(AssertionError):
+        assert_level_kept(missed, 60, 0.1)
 
 
 def test_equal_values_are_counts_but_for_rounding() -> None:
@@ -175,7 +183,7 @@ def test_equal_values_are_counts_but_for_rounding() -> None:
         assert value.discount == 0
         assert value.spare == pytest.approx(2.5 * spare, rel=1e-12)
         assert (value.lower <= count.lower).all()
-        assert (count.lower - value.lower).mean() < 0.03
+        assert (count.lower - value.lower).mean() < 0.05
 
 
 def test_values_are_checked() -> None:
