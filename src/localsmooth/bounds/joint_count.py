@@ -168,7 +168,7 @@ class JointCount:
         per = np.zeros((int(place.max()) + 1, head.size))
         np.add.at(per, (place[place >= 0], case[place >= 0]), members[place >= 0])
         losses = _Losses(evidence, grid.size, alpha / total * (1 - 16 * _EPSILON))
-        discount = _chosen(losses, per, deltas, grid) if self.spare is None else self.spare
+        discount = _chosen(losses, per, deltas, grid) if self.spare is None else min(self.spare, total)
         order = _ranked(place, (cases.most / cases.trials)[case], row)
         lower = np.zeros(votes.size)
         lower[order[votes.size - total :]] = _handed_on(_failing(losses, per, deltas, discount), per, grid)
