@@ -193,6 +193,8 @@ def test_a_grid_may_lay_out_tokens(folder: Path) -> None:
             {"data": 'kind = "point"\npoints = "no.npz"'},
             r'data\.kind: "point" is not valid. Did you mean "points"',
         ),
+        # What is wrong with the data is all that is wrong.
+        (POINTS, {"data": 'kind = "points"\npoints = "no.npz"'}, r"^\S*run\.toml:\s+data\.points: [^\n]*$"),
         (TOKENS, {"layout": "cells = [2]"}, r"(?s)layout\.windows: this key is missing.*layout\.cells: unknown key"),
         (TOKENS, {"model": 'kind = "tagger"'}, r"model\.factory: this key is missing"),
     ],
@@ -213,11 +215,13 @@ def test_faults_name_key_and_remedy(folder: Path, sections: dict[str, str], chan
         (POINTS, 'kind = "points"\npoints = "clouds.npy"\nitems = [4]', r"items: item 4 of 4.*0 … 3"),
         (TOKENS, 'kind = "tokens"\ntokens = "tokens.safetensors"\nwords = "run.toml"', "words: .*as many as tokens"),
         (TOKENS, 'kind = "tokens"\ntokens = "tokens.safetensors"\nwords = "short.txt"', "words: .*1 lines.*item 2"),
+        (TOKENS, 'kind = "tokens"\ntokens = "tokens.safetensors"\nwords = "half.txt"', "words: .*is no text"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(folder: Path, sections: dict[str, str], data: str, said: str) -> None:
     (folder / "broken.npz").write_bytes(b"PK")
     (folder / "short.txt").write_text("a b c d e f")
+    (folder / "half.txt").write_bytes(b"\xff\xfe\x00")
     made = load_configuration(write(folder, sections, data=data))
     with pytest.raises(InvalidInputError, match=said):
         made.task()

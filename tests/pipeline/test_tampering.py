@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
-from localsmooth.layout import GridLayout, Layout, Partition
+from localsmooth.layout import GridLayout, Layout, Partition, isotropic_layout
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks.arrays import Flips, Kind
 from localsmooth.tasks.record import RunRecordError, _digest
+from localsmooth.tasks.stopping import StopWhenDecided
 from tests.flat import certify, recertify
 
 from .models import threshold_model
@@ -44,6 +46,8 @@ def test_edited_record_is_refused(tmp_path: Path, key: str) -> None:
     path = tmp_path / "run" / "certification.json"
     content = json.loads(path.read_text())
     content[key] = {"n_bound": 100, "noise": {"distribution": "uniform", "clamp": False}, "alpha": 0.5}[key]
+    if key == "alpha":
+        content["settings"]["alpha"] = 0.5
     path.write_text(json.dumps(content))
     with pytest.raises(RunRecordError, match="edited"):
         recertify(tmp_path / "run")
@@ -60,6 +64,36 @@ def test_edited_record_is_refused(tmp_path: Path, key: str) -> None:
         recertify(tmp_path / "run")
     run(tmp_path / "run")
     recertify(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("sequence", None), ("sequence", {"a": 1.0, "b": 0.5}), ("item_layouts", [1, 0])]
+)
+def test_a_record_with_the_sequence_or_the_layouts_of_another_run_is_refused(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    """Votes of stopped groups bounded as if their number were fixed, or one item's under another's noise."""
+    plan = replace(PLAN, stop=StopWhenDecided())
+    layouts = [isotropic_layout(level, SHAPE, SHAPE) for level in (0.3, 0.9)]
+    images = np.random.default_rng(0).random((2, 1, *SHAPE), dtype=np.float32)
+    certify(
+        threshold_model(np.full(SHAPE, 0.5)),
+        list(images),
+        layout=layouts,
+        plan=plan,
+        alpha=0.05,
+        budgets=[0.0, 0.1],
+        progress=NoProgress(),
+        out=tmp_path / "run",
+    )
+    path = tmp_path / "run" / "certification.json"
+    content = json.loads(path.read_text())
+    recertify(tmp_path / "run")
+    del content["sha256"]
+    content[key] = value
+    path.write_text(json.dumps(content | {"sha256": _digest(content)}))
+    with pytest.raises(RunRecordError, match="does not belong"):
+        recertify(tmp_path / "run")
 
 
 def test_files_of_others_in_the_directory_are_left_alone(tmp_path: Path) -> None:

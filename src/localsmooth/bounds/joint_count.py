@@ -180,7 +180,7 @@ class JointCount:
         if total == 0 or scale == 0:
             return VoteBounds(np.zeros(votes.size), 0, alone=alone)
         losses = _Losses(evidence, grid.size, alpha / total * (1 - 16 * _EPSILON))
-        discount = _chosen(losses, per, weight, deltas, grid) if self.spare is None else self.spare
+        discount = _chosen(losses, per, weight, deltas, grid) if self.spare is None else min(self.spare, total)
         order = _ranked(place, (cases.most / cases.trials)[case], row)
         lower = np.zeros(votes.size)
         failing = _failing(losses, per, weight, deltas, discount, whole=worth is None)

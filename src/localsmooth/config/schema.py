@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, no_type_check
+from typing import Annotated, Any, cast
 
 import numpy as np
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.data import AnyData, AnyItems, DataSection, ItemsSection
+from localsmooth.config.data import DATA_SECTIONS, AnyData, AnyItems, DataSection, ItemsSection
 from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.layouts import AnyLayout
@@ -68,14 +68,19 @@ class Configuration(Section):
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with noises, certificates and bounds of your own."""
 
-    @field_validator("layout", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    @no_type_check  # the annotation is a protocol that cannot be checked at run time
-    def _suits_data(cls, value: object, info: ValidationInfo) -> object:
-        """Fill in the kind of layout that goes with the data."""
-        data = info.data.get("data")
-        lays_out = data.lays_out if isinstance(data, DataSection) else DataSection.lays_out
-        return {"kind": lays_out, **value} if isinstance(value, dict) else value
+    def _suits_data(cls, content: object) -> object:
+        """Fill in the kind of layout that goes with the data, also where something else is wrong with these."""
+        sections = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+        data, layout = sections.get("data"), sections.get("layout")
+        if isinstance(data, dict):
+            kind = cast("dict[str, Any]", data).get("kind")
+            data = DATA_SECTIONS.get(kind) if isinstance(kind, str) else None
+        if not isinstance(layout, dict):
+            return content
+        lays_out = data.lays_out if isinstance(data, DataSection | type) else DataSection.lays_out
+        return {**sections, "layout": {"kind": lays_out, **cast("dict[str, Any]", layout)}}
 
     @model_validator(mode="after")
     def _one_threat(self) -> Configuration:

@@ -209,11 +209,18 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     Raises
     ------
     RunRecordError
-        If the two name other numbers of samples or another noise.
+        If the two name other numbers of samples, another noise, sequence or layouts.
     """
     content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
     plan, noise = content.get("plan", {}), content.get("noise")
-    if (plan.get("n_candidate"), plan.get("n_bound")) != (record.n_candidate, record.n_bound) or noise != record.noise:
+    sequence = None if record.sequence is None else [record.sequence.a, record.sequence.b]
+    layouts = [item.get("layout") for item in content.get("items", ())]  # numbered as they come
+    if (
+        (plan.get("n_candidate"), plan.get("n_bound")) != (record.n_candidate, record.n_bound)
+        or noise != record.noise
+        or plan.get("stop", {}).get("sequence", sequence) != sequence
+        or (layouts and [list(dict.fromkeys(layouts)).index(one) for one in layouts] != record.item_layouts)
+    ):
         raise RunRecordError(
             f"{store.path}: {FINISHED} does not belong to these tallies. Run the same certification into this "
             "directory again: the tallies are kept, the record is written anew"

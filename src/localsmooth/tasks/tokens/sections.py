@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -68,7 +69,7 @@ class TokensSection(DataSection):
             If a file does not fit the others.
         """
         numbers, sequences, labels = load_sequences(self.tokens, "tokens", self.labels, items=self.items)
-        words = None if self.words is None else [line.split() for line in read_text(self.words).splitlines()]
+        words = None if self.words is None else _lines(self.words)
         if words is not None and len(words) <= max(numbers):
             raise InvalidInputError(
                 "words", f"{self.words} has {len(words)} lines, and item {max(numbers)} none", "Write one for each item"
@@ -82,6 +83,13 @@ class TokensSection(DataSection):
             ignore_label=self.ignore_label,
             units=self.units,
         )
+
+
+def _lines(path: Path) -> list[list[str]]:
+    try:
+        return [line.split() for line in read_text(path).splitlines()]
+    except UnicodeDecodeError as error:
+        raise InvalidInputError("words", f"{path} is no text ({error})", "Write it in UTF-8") from error
 
 
 @LAYOUT_SECTIONS.register
