@@ -55,7 +55,7 @@ def reach(layout: Any, settings: ls.Settings, noise: Any = None, planned: Planne
     made = layout.layout((1, *SHAPE), SHAPE) if isinstance(layout, ls.GridLayout) else layout
     noise = ls.Gaussian() if noise is None else noise
     planned = Planned(PLAN.n_candidate, PLAN.n_bound) if planned is None else planned
-    return reach_of_items([(image(noise), made)], noise, settings.completed(noise), planned)
+    return reach_of_items([(image(noise), made, None)], noise, settings.completed(noise), planned)
 
 
 def image(noise: Any) -> np.ndarray:
@@ -112,6 +112,22 @@ def test_flips_and_other_threats_have_a_reach(layout: Any, noise: Any, asked: An
 def test_the_reach_where_groups_may_stop_early() -> None:
     plan = ls.SamplingPlan(50, 400, seed=1, chunk_size=200, stop=StopWhenDecided())
     require_reached(SIGMA, ls.Gaussian(), plan, bounds=["naive", "envelope"])
+
+
+def test_ignored_outputs_leave_more_to_the_others_where_outputs_are_counted() -> None:
+    labels = np.where(np.arange(SHAPE[1]) < 4, 0, 7) * np.ones((SHAPE[0], 1), np.int64)
+    task = ls.ArrayTask(constant(), [image(None)], [labels], ignore_label=7)
+    settings = ls.Settings(ALPHA, "auto", simultaneous=JointCount(), bounds=["naive", "envelope"])
+    result = ls.certify(task, ls.Smoothing(SIGMA, PLAN), settings, run=ls.Run(progress=NoProgress()))
+    found = run_info(result).reach["budget"]
+    assert found["naive"] > reach(SIGMA, ls.Settings(ALPHA, [1.0], simultaneous=JointCount()))["naive"] * 1.01
+    finer = ls.Settings(
+        ALPHA, [0.0, *found.values(), *(each * 1.0021 for each in found.values())], simultaneous=JointCount()
+    )
+    again = ls.certify(task, ls.Smoothing(SIGMA, PLAN), finer, run=ls.Run(progress=NoProgress()))
+    for name, limit in found.items():
+        counts = again["certified"].sel(bound=name).max(("item", "target"))
+        assert float(counts["budget"].values[counts.values > 0].max()) == pytest.approx(limit, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", [Cohen(), SegCertify(0.8)], ids=lambda method: method.name)

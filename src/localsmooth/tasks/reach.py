@@ -92,7 +92,12 @@ class KnownVotes(OutputVotes):
         return replace(made, known=replace(known, lower=known.lower[outputs], alone=alone))
 
 
-def unanimous(group: Int[np.ndarray, "outputs"], planned: Planned, settings: Strategies) -> KnownVotes | None:
+def unanimous(
+    group: Int[np.ndarray, "outputs"],
+    planned: Planned,
+    settings: Strategies,
+    ignored: Bool[np.ndarray, "outputs"] | None = None,
+) -> KnownVotes | None:
     """Votes of which every one is for class 0, with their bounds; None where scores are bounded.
 
     Where shares of α follow the candidate stage, any output is bounded as if it had all of α: no shares promise more.
@@ -105,6 +110,8 @@ def unanimous(group: Int[np.ndarray, "outputs"], planned: Planned, settings: Str
         How often is drawn.
     settings
         What is proven.
+    ignored
+        Outputs that do not count.
     """
     if any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
         return None
@@ -115,7 +122,8 @@ def unanimous(group: Int[np.ndarray, "outputs"], planned: Planned, settings: Str
     if isinstance(settings.simultaneous, CandidateRule):
         one = votes.part(np.zeros(1, dtype=np.int64)).bounds(Bonferroni(), settings.alpha, None)
         return replace(votes, known=replace(one, lower=np.repeat(one.lower, size)))
-    return replace(votes, known=votes.bounds(settings.simultaneous, settings.alpha, group.astype(np.int64)))
+    stratum = group.astype(np.int64) if ignored is None else np.where(ignored, -1, group)
+    return replace(votes, known=votes.bounds(settings.simultaneous, settings.alpha, stratum))
 
 
 def settled_bounds(votes: KnownVotes, group: Int[np.ndarray, "outputs"]) -> Int[np.ndarray, "some"]:

@@ -50,7 +50,7 @@ def assemble(
     """
     settings = settings.completed(noise)
     planned = Planned(record.n_candidate, record.n_bound, record.sequence)
-    reach = reach_of_items([(item.image, item.layout) for item in items], noise, settings, planned)
+    reach = reach_of_items([(item.image, item.layout, item.ignored) for item in items], noise, settings, planned)
     settings = with_budgets(settings, reach, noise)
     method = settings.method
     if method is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from localsmooth.bounds import CandidateRule, CountRule
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import BinaryNoise, Noise
 from localsmooth.tasks.arrays.item import certify_item
@@ -50,7 +51,7 @@ class ArrayReach:
     def by_bound(self) -> dict[str, float]:
         """The largest budget at which each cheap collective bound, or the method, certifies anything."""
         method, settings = self.settings.method, replace(self.settings, targets=(Ratio(),))
-        item = replace(self.item, label=None, ignored=None, votes=self.votes)
+        item = replace(self.item, label=None, votes=self.votes)
         columns = len(self.noise.kinds) * item.layout.inputs.count
         threat = settings.threat.threat((1.0,), item.image, item.layout, self.noise).constraints(columns)
         if method is not None:
@@ -93,19 +94,19 @@ def _reduced(item: SampledItem, votes: KnownVotes) -> SampledItem:
     few = settled_bounds(votes, group)
     outputs = Partition(group[few].astype(np.int32))
     layout = Layout(outputs, item.layout.inputs, item.layout.levels)
-    return replace(item, layout=layout, votes=votes.part(few))
+    return replace(item, layout=layout, votes=votes.part(few), ignored=None)
 
 
 def reach_of_items(
-    items: Sequence[tuple[np.ndarray, Layout]], noise: Noise, settings: Settings, planned: Planned
+    items: Sequence[tuple[np.ndarray, Layout, np.ndarray | None]], noise: Noise, settings: Settings, planned: Planned
 ) -> dict[str, float]:
     """How far the certificates of some items can reach, by collective bound; empty where that cannot be told.
 
     Parameters
     ----------
     items
-        Input and layout of each. What noise on bits reaches depends on the input; for other noise, items that share a
-        layout are taken for one.
+        Input, layout and ignored outputs of each. Items that share a layout are taken for one, unless noise is on bits,
+        where the reach depends on the input, or a rule counts outputs, those that are not ignored.
     noise
         What is sampled.
     settings
@@ -113,18 +114,23 @@ def reach_of_items(
     planned
         How often is drawn.
     """
-    if settings.method is not None and settings.method.draws:
+    method, counting = settings.method, isinstance(settings.simultaneous, CountRule)
+    if method is not None and (method.draws or isinstance(settings.simultaneous, CandidateRule)):
         return {}
-    binary = isinstance(noise, BinaryNoise)
-    distinct = {index if binary else id(layout): (image, layout) for index, (image, layout) in enumerate(items)}
+    distinct: dict[int, tuple[np.ndarray, Layout, np.ndarray | None]] = {}
+    for index, (image, layout, ignored) in enumerate(items):
+        apart = isinstance(noise, BinaryNoise) or (counting and ignored is not None)
+        distinct[index if apart else id(layout)] = (image, layout, ignored if counting else None)
     made: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
-        for image, layout in distinct.values():
-            votes = unanimous(layout.outputs.labels.ravel(), planned, settings)
+        for image, layout, ignored in distinct.values():
+            flat = None if ignored is None else ignored.ravel()
+            votes = unanimous(layout.outputs.labels.ravel(), planned, settings, flat)
             if votes is None:
                 return {}
-            item = SampledItem("ideal", image, None, None, layout, votes, class_names=("0",))
+            votes = votes if method is None else replace(votes, known=None)  # it bounds them in its own way
+            item = SampledItem("ideal", image, None, ignored, layout, votes, class_names=("0",))
             for name, reach in ArrayReach(item, votes, noise, settings).by_bound().items():
                 made[name] = max(reach, made.get(name, 0.0))
     return made

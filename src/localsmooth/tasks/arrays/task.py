@@ -110,8 +110,11 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         planned = Planned(plan.n_candidate, plan.n_bound, sequence)
-        pairs = [(item.image, made) for item, made in zip(self.items, layouts, strict=True)]
-        reach = reach_of_items(pairs, noise, settings, planned)
+        parts = [
+            (item.image, made, ignored_outputs(item.label, self.items.ignore_label))
+            for item, made in zip(self.items, layouts, strict=True)
+        ]
+        reach = reach_of_items(parts, noise, settings, planned)
         proven, settings = (with_budgets(each, reach, noise) for each in (proven, settings))
         for made in {id(made): made for made in layouts}.values():
             settings.threat.threat(settings.budgets, shown[id(made)], made, noise)  # refuses what does not fit
