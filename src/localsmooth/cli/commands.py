@@ -96,7 +96,7 @@ def certify(
 def recertify(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
     alpha: Annotated[float | None, typer.Option("--alpha", help="Failure probability per item.")] = None,
-    budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count.")] = None,
+    budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count, or auto.")] = None,
     additions: Annotated[str | None, typer.Option("--additions", help="Budgets of added bits, for a graph.")] = None,
     deletions: Annotated[str | None, typer.Option("--deletions", help="Budgets of deleted bits, for a graph.")] = None,
     bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,

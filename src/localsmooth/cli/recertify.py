@@ -75,7 +75,8 @@ def recertify(
             if name not in known:
                 takes = " and ".join(f"--{each}" for each in ("budgets", "additions", "deletions") if each in known)
                 raise InvalidInputError(f"--{name}", f"this run is on {record.task}", f"Pass {takes}")
-            changes[name] = parse_budgets(text, f"--{name}") if name == "budgets" else _flips(text, f"--{name}")
+            parse = parse_budgets if name == "budgets" else _flips
+            changes[name] = text if text == "auto" else parse(text, f"--{name}")
     if bound is not None:
         baseline = getattr(settings, "method", None) or getattr(settings, "baseline", None)
         if baseline is not None:

@@ -17,8 +17,10 @@ from localsmooth.report import (
     curves_by_kind,
     has_target,
     prediction_numbers,
+    reach_of_result,
     table_budgets,
     value_at,
+    why_nothing,
 )
 from localsmooth.results import ACCURACY, RATIO, Saving, budget_kinds, run_info, symbol
 
@@ -67,6 +69,9 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         else:
             words = "These numbers are NOT proven: the rule for many outputs does not hold for all of them at once"
         console.print(f"  {words} (N₁ = {run.n_candidate}, N₂ = {run.n_bound}).")
+        for sentence in (*why_nothing(whole[method]), reach_of_result(whole[method])):
+            if sentence:
+                console.print(f"  {sentence}", highlight=False)
         if run.smoothing is not None:
             console.print(f"  About {run.smoothing.line()}.")
         if run.saving is not None:

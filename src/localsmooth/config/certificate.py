@@ -45,12 +45,16 @@ class BudgetRange(Section):
 
 
 def _budgets_tag(value: object) -> str:
+    if isinstance(value, str):
+        return "(auto)"
     return "(range)" if isinstance(value, (dict, BudgetRange)) else "(values)"
 
 
 Budget = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Budgets = Annotated[
-    Annotated[list[Budget], Field(min_length=1), Tag("(values)")] | Annotated[BudgetRange, Tag("(range)")],
+    Annotated[list[Budget], Field(min_length=1), Tag("(values)")]
+    | Annotated[BudgetRange, Tag("(range)")]
+    | Annotated[Literal["auto"], Tag("(auto)")],
     Discriminator(_budgets_tag),
 ]
 
@@ -123,14 +127,17 @@ class CertificateSection(StrategySection):
     """What is proven from the samples."""
 
     budgets: Budgets
-    """Budgets ε, as a list or as equally spaced values."""
+    """Budgets ε, as a list, as equally spaced values, or "auto" for about 13 from 0 to as far as certificates can
+    reach."""
     baseline: AnyBaseline | None = None
     """Certify with a baseline in place of base certificates and collective bounds."""
     threat: AnyThreat | None = None
     """What the adversary may do with a budget; by default all that the norm of the noise allows."""
 
-    def budget_values(self) -> list[float]:
-        """All budgets, ascending."""
+    def budget_values(self) -> list[float] | Literal["auto"]:
+        """All budgets, ascending, or "auto"."""
+        if self.budgets == "auto":
+            return "auto"
         if isinstance(self.budgets, BudgetRange):
             return equally_spaced(self.budgets.start, self.budgets.stop, self.budgets.count)
         return sorted(self.budgets)
@@ -152,7 +159,7 @@ class CertificateSection(StrategySection):
         """
         return Settings(
             alpha=self.alpha,
-            budgets=tuple(self.budget_values()),
+            budgets=self.budget_values(),
             certificates=self.certificates(noise),
             bounds=self.collective_bounds(),
             simultaneous=self.many_outputs.build(),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from localsmooth.bounds import SCORE_BOUNDS
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
@@ -30,6 +30,10 @@ __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSectio
 
 Count = Annotated[int, Field(ge=1)]
 Budget = Annotated[int, Field(ge=0)]
+Flips = Annotated[
+    Annotated[list[Budget], Field(min_length=1), Tag("(values)")] | Annotated[Literal["auto"], Tag("(auto)")],
+    Discriminator(lambda value: "(auto)" if isinstance(value, str) else "(values)"),
+]
 
 
 class GraphSamplingSection(Section):
@@ -63,10 +67,10 @@ class GraphCertificateSection(StrategySection):
 
     alpha: float = Field(default=0.01, gt=0, lt=1)
     """Probability with which the certificate may fail."""
-    additions: list[Budget] = Field(default=list(range(11)), min_length=1)
-    """Budgets ε⁺ of added bits; 0 is added where it is missing."""
-    deletions: list[Budget] = Field(default=list(range(41)), min_length=1)
-    """Budgets ε⁻ of deleted bits; 0 is added where it is missing."""
+    additions: Flips = Field(default=list(range(11)))
+    """Budgets ε⁺ of added bits; 0 is added where it is missing. "auto": about 13, as far as certificates can reach."""
+    deletions: Flips = Field(default=list(range(41)))
+    """Budgets ε⁻ of deleted bits; 0 is added where it is missing, or "auto"."""
     base: list[BaseName] | None = Field(default=["renyi-votes"], min_length=1)
     """Base certificates; votes and scores share alpha, and each node relies on one of the two."""
     baseline: SparseSmoothSection | None = None

@@ -89,6 +89,7 @@ def certify(
     configuration = plain_configuration(run.configuration)
     assignment = task.assign(smoothing, prove, options, run.scores)
     plan, facts = assignment.plan, assignment.facts
+    prove = prove if assignment.proven is None else assignment.proven
     if run.part is not None and assignment.draw is not None:
         raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
     if assignment.draw is None:
@@ -96,6 +97,8 @@ def certify(
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
         told = default_progress() if run.progress is None else run.progress
+        if assignment.told:
+            told.message(assignment.told)
         if assignment.draw is not None:
             sampled = assignment.draw(tallied, told)
         else:

@@ -3,6 +3,7 @@
 from localsmooth.report.figures import curves_figure, item_figure, save_figure
 from localsmooth.report.html import render_report, write_report
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
+from localsmooth.report.nothing import reach_of_result, why_nothing
 from localsmooth.report.panel import Panel
 from localsmooth.report.plane import Picturing, Plane, choose_plane
 from localsmooth.report.summary import (
@@ -40,6 +41,7 @@ __all__ = [
     "percent",
     "points_table",
     "prediction_numbers",
+    "reach_of_result",
     "render_locality",
     "render_report",
     "render_sweep",
@@ -47,5 +49,6 @@ __all__ = [
     "table_budgets",
     "value_at",
     "verdict",
+    "why_nothing",
     "write_report",
 ]

@@ -20,6 +20,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
+from localsmooth.report.nothing import reach_of_result, why_nothing
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
@@ -127,6 +128,7 @@ def render_report(
         foundations=foundations(runs),
         tiles=tiles(main),
         headline_rule=headline_rule(*main.values()),
+        remarks={method: [*why_nothing(d), *filter(None, [reach_of_result(d)])] for method, d in results.items()},
         smoothing=smoothing_table(results),
         bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},
         charts=diagrams,

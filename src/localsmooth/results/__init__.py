@@ -20,6 +20,7 @@ from localsmooth.results.names import (
     target_title,
 )
 from localsmooth.results.output_names import attach_names
+from localsmooth.results.reach import certifies_beyond, finite_reach, reach_words, rounded_down
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
 from localsmooth.results.validate import validate
@@ -44,11 +45,15 @@ __all__ = [
     "axis_names",
     "budget_kinds",
     "build_dataset",
+    "certifies_beyond",
     "consistent",
+    "finite_reach",
     "item_view",
     "kind_curve",
     "load",
     "load_result",
+    "reach_words",
+    "rounded_down",
     "run_info",
     "save",
     "save_result",

@@ -105,6 +105,12 @@ class RunInfo:
         recorded.
     task
         Kind of input, such as "arrays" or "graphs".
+    reach
+        The largest budget, by kind and by collective bound, at which anything would be certified if all votes agreed;
+        without those of which it is not known, or which have no limit.
+    limit
+        For results that certify nothing beyond 0: the same by kind, if the shares of votes were the probabilities,
+        which more samples would lead to.
 
     Raises
     ------
@@ -135,6 +141,8 @@ class RunInfo:
     promise: str = ""
     smoothing: SmoothedClassifier | None = None
     task: str = "arrays"
+    reach: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
+    limit: dict[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -190,10 +198,12 @@ _JSON = (
     "promise",
     "smoothing",
     "task",
+    "reach",
+    "limit",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
-_LATER = {"saving": "null", "promise": '""', "smoothing": "null", "task": '"arrays"'}
+_LATER = {"saving": "null", "promise": '""', "smoothing": "null", "task": '"arrays"', "reach": "{}", "limit": "{}"}
 """What results from before these facts were recorded say about them."""
 
 

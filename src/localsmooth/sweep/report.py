@@ -94,7 +94,8 @@ def _differences(finished: Sequence[Outcome]) -> list[str]:
         facts["alpha"].add(str(configuration.certificate.alpha))
         if isinstance(configuration, GraphConfiguration):
             asked, section = configuration.certificate, configuration.graph
-            budgets: object = (sorted({0, *asked.additions}), sorted({0, *asked.deletions}))
+            flips = (asked.additions, asked.deletions)
+            budgets: object = [each if isinstance(each, str) else sorted({0, *each}) for each in flips]
             items: object = (section.data, section.per_class, section.split_seed, section.evaluate)
         else:
             budgets, items = configuration.certificate.budget_values(), configuration.data

@@ -57,6 +57,10 @@ class Assignment(Generic[Sampled]):
         What the record says of it.
     draw
         Draws in a way of its own, in place of the sampler: gets the store of the chunks, and who is told.
+    proven
+        What is proven, with budgets filled in; None where that is what was asked.
+    told
+        What users should know before anything is drawn.
     """
 
     subject: Subject
@@ -64,6 +68,8 @@ class Assignment(Generic[Sampled]):
     collect: Callable[[Sequence[ItemTally]], Sampled]
     facts: Facts
     draw: Callable[[Store, SamplingProgress], Sampled] | None = None
+    proven: Any = None
+    told: str = ""
 
 
 class Task(ABC, Generic[Sampled, Asked]):

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import xarray as xr
 
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
-from localsmooth.results import ItemResult, build_dataset, consistent
+from localsmooth.results import ItemResult, build_dataset, certifies_beyond, consistent, finite_reach
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.arrays.item import certify_item
+from localsmooth.tasks.arrays.reach import reach_of_items, reach_of_shares, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 from localsmooth.tasks.description import run_facts
+from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 
 __all__ = ["assemble"]
@@ -46,6 +49,9 @@ def assemble(
         Told how many items are certified, if it is a `CertifyingProgress`.
     """
     settings = settings.completed(noise)
+    planned = Planned(record.n_candidate, record.n_bound, record.sequence)
+    reach = reach_of_items([(item.image, item.layout, item.ignored) for item in items], noise, settings, planned)
+    settings = with_budgets(settings, reach, noise)
     method = settings.method
     if method is not None:
         for item in items:
@@ -53,6 +59,16 @@ def assemble(
     names = " and ".join(certificate.name for certificate in settings.certificates)
     ours = (f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}.",)
     threat = settings.threat.words(noise)
+    tell = None if progress is None else progress.message
+    certify = partial(certify_item, tell=tell) if method is None else method.certify
+    certified: list[ItemResult] = []
+    for item in items:
+        tell_certifying(progress, len(certified), len(items))
+        certified.append(consistent(certify(item, noise, settings)))
+    tell_certifying(progress, len(items), len(items))
+    limit = (
+        None if certifies_beyond(certified, np.array(settings.budgets) > 0) else reach_of_shares(items, noise, settings)
+    )
     run = run_facts(
         record,
         settings,
@@ -65,12 +81,7 @@ def assemble(
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
         threat=threat,
         promise="" if method is None else method.promise(settings).format(threat=threat),
+        reach=finite_reach({"budget": reach}),
+        limit={} if limit is None else {"budget": limit},
     )
-    tell = None if progress is None else progress.message
-    certify = partial(certify_item, tell=tell) if method is None else method.certify
-    certified: list[ItemResult] = []
-    for item in items:
-        tell_certifying(progress, len(certified), len(items))
-        certified.append(consistent(certify(item, noise, settings)))
-    tell_certifying(progress, len(items), len(items))
     return build_dataset(certified, run)

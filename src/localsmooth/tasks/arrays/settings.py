@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
+from typing import Literal
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from localsmooth.tasks.targets import Target
 
 __all__ = ["Drawn", "ItemMethod", "Settings", "equally_spaced", "short_decimal"]
 
+AUTO = "auto"
+"""Stands for budgets that are proposed from how far certificates can reach, before anything is drawn."""
 _LAST_BITS = 4  # a grid rounds its step, each multiple of it, and the sum with its start
 
 
@@ -148,7 +151,8 @@ class Settings(Strategies):
         Probability with which the certificate of one item may fail.
     budgets
         Perturbation sizes ε, in the units of the input; sorted, duplicates dropped, and those that a grid such as
-        `numpy.linspace` missed by its last bits taken as the short decimals that they stand for.
+        `numpy.linspace` missed by its last bits taken as the short decimals that they stand for. "auto" proposes
+        about 13, from 0 to as far as certificates can reach with the numbers of samples, noise and α.
     certificates
         Base certificates; by default the one from votes that goes with the noise. Where both votes and scores are
         named they share α, and each output relies on one of the two (the variable `relies_on` of the result says on
@@ -183,7 +187,7 @@ class Settings(Strategies):
     def __init__(
         self,
         alpha: float,
-        budgets: Sequence[float | int] | np.ndarray,
+        budgets: Sequence[float | int] | np.ndarray | Literal["auto"],
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
         simultaneous: Sharing | None = None,
@@ -193,8 +197,11 @@ class Settings(Strategies):
         targets: Sequence[Target | str] | None = None,
     ) -> None:
         super().__init__(alpha, certificates, bounds, simultaneous, score_bound, targets)
-        sizes = [as_number("budgets", budget) for budget in np.atleast_1d(np.asarray(budgets, dtype=object))]
-        if not sizes or not all(0 <= size < math.inf for size in sizes):
+        # The empty tuple stands for budgets that are still to be proposed.
+        later = budgets == AUTO if isinstance(budgets, str) else isinstance(budgets, tuple) and not budgets
+        given = () if later else np.atleast_1d(np.asarray(budgets, dtype=object))
+        sizes = [as_number("budgets", budget) for budget in given]
+        if not (sizes or later) or not all(0 <= size < math.inf for size in sizes):
             raise InvalidInputError(
                 "budgets", "there is none, or one is negative, infinite or NaN", "Pass at least one finite ε >= 0"
             )
@@ -225,5 +232,5 @@ class Settings(Strategies):
 
     @property
     def largest_budget(self) -> float:
-        """The last of the budgets."""
-        return self.budgets[-1]
+        """The last of the budgets; 0 where they are still to be proposed."""
+        return max(self.budgets, default=0.0)

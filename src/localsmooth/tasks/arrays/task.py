@@ -16,13 +16,16 @@ from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
+from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
+from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
 from localsmooth.tasks.arrays.settings import Drawn, Settings
 from localsmooth.tasks.base import Assignment, Task
+from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.registry import known_bounds, noise_from_configuration
 from localsmooth.tasks.scores import ScoreCounting
@@ -79,7 +82,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     ) -> Assignment[Sequence[SampledItem]]:
         """Make a layout for each item, try the model on it, and check labels and settings."""
         noise = Gaussian() if smoothing.noise is None else smoothing.noise
-        settings = settings.completed(noise)
+        proven, settings = settings, settings.completed(noise)
         method = settings.method
         if scores is None and settings.needs_scores:
             scores = ScoreCounting.for_bound(settings.score_bound)
@@ -106,6 +109,14 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         if method is None:
             require_applicable(settings.certificates, noise, layouts[0].levels)
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
+        planned = Planned(plan.n_candidate, plan.n_bound, sequence)
+        parts = [
+            (item.image, made, ignored_outputs(item.label, self.items.ignore_label))
+            for item, made in zip(self.items, layouts, strict=True)
+        ]
+        reach = reach_of_items(parts, noise, settings, planned)
+        proven, settings = (with_budgets(each, reach, noise) for each in (proven, settings))
         for made in {id(made): made for made in layouts}.values():
             settings.threat.threat(settings.budgets, shown[id(made)], made, noise)  # refuses what does not fit
         plan = with_goals(
@@ -115,7 +126,6 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             settings,
             lambda base, made: settings.threat.radius(base, shown[id(made)], made, noise),
         )
-        sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         images = [item.image for item in self.items]
         subject = ArraySubject(
             self.model,
@@ -171,6 +181,8 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             lambda tallies: collect([Drawn(collected_votes(tally, scores, sequence)) for tally in tallies]),
             facts,
             draw if method is not None and method.draws else None,
+            proven,
+            reach_words(finite_reach({"budget": reach}), {"budget": settings.budgets}, _bound_names(settings)),
         )
 
     @classmethod
@@ -219,6 +231,10 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             before = described.get("name") if isinstance(described, dict) else None
         now = None if settings.method is None else settings.method.name
         return record.method if now == before else f"{record.method} ({now or 'collective'})"
+
+
+def _bound_names(settings: Settings) -> Sequence[str]:
+    return tuple(settings.bounds) if settings.method is None else settings.method.bound_names(settings)
 
 
 def _units(model: Model) -> str:

@@ -19,18 +19,22 @@ from localsmooth.results import (
     CertifiedCurve,
     ItemResult,
     build_dataset,
+    certifies_beyond,
     consistent,
+    finite_reach,
 )
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.description import run_facts
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
 from localsmooth.tasks.graphs.graph import UNLABELED
+from localsmooth.tasks.graphs.ideal import reach_of_node_shares, reach_of_nodes, with_flips
 from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
 from localsmooth.tasks.graphs.reach import broken_nodes, robust_alone
 from localsmooth.tasks.graphs.receptive import receptive_fields, strictly_local
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
+from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.targets import Alike, Predicted, Stakes, alike, stakes_of
 
@@ -80,6 +84,9 @@ def graph_result(
         If strictly local certificates are asked of a classifier of unknown depth.
     """
     nodes, graph = sampled.nodes, sampled.graph
+    planned = Planned(record.n_candidate, record.n_bound, record.sequence)
+    reach = reach_of_nodes(graph, sampled.layout, nodes, settings, planned)
+    settings = with_flips(settings, reach)
     truth = graph.labels[nodes]
     clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
     known = truth if bool((truth != UNLABELED).all()) else None
@@ -113,6 +120,14 @@ def graph_result(
     else:
         alone = _tolerated(sampled, certified, settings, each.lower)
     alone = alone.reshape(-1, nodes.size) & (each.base.prediction != ABSTAIN)
+    item = replace(
+        _item(sampled, certified, name, curves, alone),
+        label=None if known is None else graph.labels,
+        clean=sampled.votes.clean,
+        stakes={target: stakes.stake for target, stakes in valued.items()},
+    )
+    beyond = certifies_beyond([item], (rows[0] > 0) | (rows[1] > 0))
+    limit = {} if beyond else reach_of_node_shares(graph, sampled.layout, nodes, settings, sampled.votes)
     run = run_facts(
         record,
         settings,
@@ -123,12 +138,8 @@ def graph_result(
         budgets={kind: tuple(map(float, getattr(settings, kind))) for kind in ("additions", "deletions")},
         norm="l0",
         threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
-    )
-    item = replace(
-        _item(sampled, certified, name, curves, alone),
-        label=None if known is None else graph.labels,
-        clean=sampled.votes.clean,
-        stakes={target: stakes.stake for target, stakes in valued.items()},
+        reach=finite_reach(reach),
+        limit=limit,
     )
     return build_dataset([consistent(item)], run)
 

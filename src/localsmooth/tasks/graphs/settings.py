@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import NoneType
+from typing import Literal
 
 from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import CountRule, ScoreBound, Sharing
@@ -16,7 +17,10 @@ from localsmooth.tasks.graphs.threat import AttackLimits
 from localsmooth.tasks.strategies import Strategies
 from localsmooth.tasks.targets import Target
 
-__all__ = ["ADDITIONS", "GraphSettings"]
+__all__ = ["ADDITIONS", "KINDS", "GraphSettings"]
+
+KINDS = ("additions", "deletions")
+"""Kinds of flips, each with budgets of its own."""
 
 ADDITIONS = tuple(range(11))
 """Budgets ε⁺ that are certified where none are named."""
@@ -31,7 +35,8 @@ class GraphSettings(Strategies):
     alpha
         Probability with which the certificate may fail.
     additions, deletions
-        Budgets ε⁺ and ε⁻; sorted, with 0. Each is certified alone, and so is every pair.
+        Budgets ε⁺ and ε⁻; sorted, with 0. Each is certified alone, and so is every pair. "auto" proposes about 13, as
+        far as certificates can reach with the numbers of samples, noise and α.
     certificates, bounds, simultaneous, score_bound, targets
         As in `localsmooth.Settings`; the certificate is `RenyiVotes` by default.
     limits
@@ -58,8 +63,8 @@ class GraphSettings(Strategies):
     def __init__(
         self,
         alpha: float,
-        additions: Sequence[int] = ADDITIONS,
-        deletions: Sequence[int] = tuple(range(41)),
+        additions: Sequence[int] | Literal["auto"] = ADDITIONS,
+        deletions: Sequence[int] | Literal["auto"] = tuple(range(41)),
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
         simultaneous: Sharing | None = None,
@@ -100,10 +105,14 @@ class GraphSettings(Strategies):
     @property
     def largest_budget(self) -> float:
         """The largest number of flips of one kind."""
-        return float(max(self.additions[-1], self.deletions[-1]))
+        return float(max(*self.additions, *self.deletions, 0))
 
 
-def _flips(name: str, given: Sequence[int]) -> tuple[int, ...]:
+def _flips(name: str, given: Sequence[int] | str) -> tuple[int, ...]:
+    if isinstance(given, str) or (isinstance(given, tuple) and not given):
+        if given in ("auto", ()):
+            return ()  # still to be proposed
+        raise InvalidInputError(name, f"got {given!r}", 'Pass numbers of flips, or "auto"')
     try:
         budgets = sorted({0, *map(operator.index, given)})
     except TypeError:

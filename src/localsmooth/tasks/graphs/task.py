@@ -16,16 +16,19 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
+from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
+from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
-from localsmooth.tasks.graphs.settings import ADDITIONS, GraphSettings
+from localsmooth.tasks.graphs.settings import ADDITIONS, KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
+from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.registry import known_bounds
 from localsmooth.tasks.scores import ScoreCounting
@@ -109,8 +112,16 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         require_stakes(settings.targets, outputs, counting=settings.baseline is not None)
         if not settings.needs_scores and smoothing.plan.stop is None:
             require_certifiable(smoothing.plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
+        stop = smoothing.plan.stop
+        planned = Planned(
+            smoothing.plan.n_candidate,
+            smoothing.plan.n_bound,
+            stop.sequence if isinstance(stop, StopWhenDecided) else None,
+        )
+        reach = reach_of_nodes(self.graph, layout, self.nodes, settings, planned)
+        settings = with_flips(settings, reach)
         plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, outputs=self.nodes)
-        sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
+        sequence = planned.sequence
         if scores is None and sequence is None:
             scores = ScoreCounting("histogram", SCORE_BINS)
         counters = Counters() if scores is None else scores.counters()
@@ -146,7 +157,9 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             sequence=sequence,
             details={"additions": [int(budget) for budget in settings.additions]},
         )
-        return Assignment(subject, plan, collect, facts)
+        budgets = {kind: getattr(settings, kind) for kind in KINDS}
+        told = reach_words(finite_reach(reach), budgets, tuple(settings.bounds))
+        return Assignment(subject, plan, collect, facts, proven=settings, told=told)
 
     @classmethod
     def save(cls, sampled: SampledGraph, store: Store) -> None:
