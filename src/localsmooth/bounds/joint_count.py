@@ -109,6 +109,7 @@ class JointCount:
     spare: int | None = None
     name: ClassVar[str] = "joint_count"
     simultaneous: ClassVar[bool] = True
+    anytime: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.spare is not None:

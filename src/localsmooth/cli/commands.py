@@ -113,6 +113,17 @@ def recertify(
 
 
 @_command
+def extend(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
+    samples: Annotated[
+        int, typer.Option("--samples", help="Samples of the bound stage per output group, those it has included.")
+    ],
+    log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
+) -> None:
+    """Add samples to a finished run and certify it again; needs a rule that allows looking, such as joint_count."""
+
+
+@_command
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories or result files.", show_default=False)],
     to: Annotated[Path | None, typer.Option("--to", help="Page to write. [default: report.html in the run]")] = None,

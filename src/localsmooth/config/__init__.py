@@ -23,6 +23,7 @@ from localsmooth.config.load import (
     parse_configuration,
     parse_graph_configuration,
     read_toml,
+    restored_configuration,
     with_execution,
 )
 from localsmooth.config.models import MODEL_SECTIONS, ModelSection, evaluation
@@ -78,6 +79,7 @@ __all__ = [
     "parse_configuration",
     "parse_graph_configuration",
     "read_toml",
+    "restored_configuration",
     "with_execution",
 ]
 

@@ -27,6 +27,7 @@ __all__ = [
     "parse_configuration",
     "parse_graph_configuration",
     "read_toml",
+    "restored_configuration",
     "with_execution",
 ]
 
@@ -87,6 +88,24 @@ def load_any_configuration(path: Path | str) -> AnyFile:
     values = read_toml(path)
     kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
     return _loaded(kind, path, values)
+
+
+def restored_configuration(values: Mapping[str, object]) -> AnyFile:
+    """The configuration that a run keeps, whose paths are complete; the modules that it names are imported.
+
+    Parameters
+    ----------
+    values
+        Its sections, as `model_dump(mode="json")` gave them.
+
+    Raises
+    ------
+    ConfigurationError
+        If this version does not understand it.
+    """
+    kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
+    import_plugins(values)
+    return _parsed(kind, values, None)
 
 
 def _loaded(kind: type[_Kind], path: Path, values: Mapping[str, object]) -> _Kind:

@@ -52,6 +52,13 @@ class Schedule:
             for stage in Stage
             for chunk in plan.chunks(item, group, stage)
         }
+        if store.configuration is not None and store.configuration.first is not None:
+            # The last chunk of fewer samples is drawn again in full, from its own stream: its samples are the same.
+            self._finished = {
+                key: kept
+                for key, kept in self._finished.items()
+                if key[2] != Stage.BOUND.value or not kept.n == kept.size < present.get(key, 0)
+            }
         for key, kept in self._finished.items():
             if kept.n != kept.size or present.get(key) != kept.size:
                 raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")

@@ -14,7 +14,7 @@ from localsmooth.errors import require_kind
 from localsmooth.pipeline.asked import restored
 from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
-from localsmooth.tasks import load_record, require_normalised_scores, require_same_run, task_of
+from localsmooth.tasks import load_record, require_anytime, require_normalised_scores, require_same_run, task_of
 
 __all__ = ["recertify", "settings_of"]
 
@@ -53,6 +53,8 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
         settings = changed(settings, changes)
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
+    if record.extended is not None:
+        require_anytime(settings, sequence=record.sequence is not None, place=folder)
     if settings.needs_scores:
         require_normalised_scores(store)
     record = replace(record, method=task.shown_name(record, settings) if name is None else name)

@@ -103,7 +103,7 @@ def run_stores(out: Path | None, address: str | None) -> Generator[RunStores]:
         tallied = stack.enter_context(open_store(address))
         if isinstance(kept, FileStore):
             if not kept.untouched:
-                kept.require_belongs_to(tallied)
+                kept.require_belongs_to(tallied, may_grow=True)
             if out is not None:
                 _require_nowhere_else(out, tallied)
                 _remember(out, address, tallied)

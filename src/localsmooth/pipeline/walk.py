@@ -18,9 +18,9 @@ from localsmooth.pipeline.asked import described
 from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.run import Run
-from localsmooth.runs import OtherRunError
+from localsmooth.runs import FileStore, OtherRunError, SamplingPlan, Store
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, load_record, sampled_at, save_record
+from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, load_record, require_anytime, sampled_at, save_record
 
 __all__ = ["certify"]
 
@@ -47,7 +47,9 @@ def certify(
     prove
         What is proven: `Settings`, or those of the kind of input.
     run
-        Where the run is kept, and how it is executed; by default in memory, as fast as this machine allows.
+        Where the run is kept, and how it is executed; by default in memory, as fast as this machine allows. With a
+        larger `n_bound` than the run in its directory has, that run is extended; what is proven must then hold at
+        every number of samples at once (`JointCount`, early stopping).
     before
         The flat arguments of earlier versions are still understood, with a warning:
         ``certify(model, images, labels, layout=…, plan=…, alpha=…, budgets=…)``.
@@ -96,6 +98,7 @@ def certify(
         require_stopping(assignment.subject, plan)
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
+        _require_may_grow(tallied, plan, prove, out)
         told = default_progress() if run.progress is None else run.progress
         if assignment.told:
             told.message(assignment.told)
@@ -129,7 +132,8 @@ def certify(
             batch_size=max(1, *(chunk.batch_size for chunk in chunks)),
             versions=_versions(),
             configuration=configuration,
-            sampled=sampled_at(out),
+            sampled=sampled_at(out, plan.n_bound),
+            extended=None if configured is None else configured.first,
             settings=described(prove),
         )
         if out is not None:
@@ -138,6 +142,15 @@ def certify(
         if out is not None:
             save_result(result, out)
     return result
+
+
+def _require_may_grow(store: Store, plan: SamplingPlan, prove: Any, place: object) -> None:
+    """Refuse more samples than a run began with, before any is drawn, where what is proven does not hold then."""
+    known = store.configuration
+    if known is None or (isinstance(store, FileStore) and store.untouched):
+        return
+    if known.first is not None or plan.n_bound > (known.samples or plan.n_bound):
+        require_anytime(prove, sequence=plan.stop is not None, place=place)
 
 
 def _require_same_kind(out: Path, name: str) -> None:

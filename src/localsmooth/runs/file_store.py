@@ -36,7 +36,8 @@ __all__ = ["FileStore"]
 _MANIFEST = "manifest.json"
 _FORMAT = "localsmooth-tallies"
 _VERSION = 2
-_READABLE = (1, 2)
+_EXTENDED = 3  # of runs that got more samples, which earlier versions would certify by any rule
+_READABLE = (1, 2, _EXTENDED)
 _LARGEST_MANIFEST = 1 << 28
 _OF_ITEMS = ("item", "layout", "graph-")  # arrays of what was drawn; others are made before anything is
 _CHUNK_NAME = re.compile(r"chunks/item\d{6,}/group\d{5,}-stage\d-chunk\d{6,}\.tally")
@@ -86,7 +87,11 @@ class FileStore(Store):
         return not drawn and not self.files.names("chunks")
 
     def begin(self, configuration: RunIdentity) -> None:
-        """Start a run in an empty place or in a directory where none has drawn anything, or go on with one."""
+        """Start a run in an empty place or in a directory where none has drawn anything, or go on with one.
+
+        A configuration with a larger `n_bound`, and no other difference, extends the run: the manifest, which is one
+        file, then names the larger number, and the first one beside it.
+        """
         kept = self._configuration
         if kept is not None and kept.sha256 != configuration.sha256 and self.files.claimed and self.untouched:
             # A first attempt that failed, say with a model that could not be called, is not worth a directory. At an
@@ -100,18 +105,32 @@ class FileStore(Store):
                     f"{self.files.place} holds chunks but no {_MANIFEST}, so their configuration is unknown. "
                     "Restore the file, or use another run directory"
                 )
-            manifest = {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "sha256": configuration.sha256,
-                "configuration": configuration.content,
-            }
-            self.files.write(_MANIFEST, json.dumps(manifest, indent=1, allow_nan=False).encode())
-            self._configuration = configuration
+            self._write_manifest(configuration)
+        elif (grown := self._configuration.grown_to(configuration)) is not None:
+            self._write_manifest(grown)
         require_same(self._configuration, configuration, self.files.place)
 
-    def require_belongs_to(self, tallies: FileStore) -> None:
+    def _write_manifest(self, configuration: RunIdentity) -> None:
+        manifest: dict[str, object] = {
+            "format": _FORMAT,
+            "version": _VERSION if configuration.first is None else _EXTENDED,
+            "sha256": configuration.sha256,
+            "configuration": configuration.content,
+        }
+        if configuration.first is not None:
+            manifest["first_n_bound"] = configuration.first
+        self.files.write(_MANIFEST, json.dumps(manifest, indent=1, allow_nan=False).encode())
+        self._configuration = configuration
+
+    def require_belongs_to(self, tallies: FileStore, *, may_grow: bool = False) -> None:
         """Refuse a place that holds another run than the one that its tallies are kept elsewhere for.
+
+        Parameters
+        ----------
+        tallies
+            Where the chunks are.
+        may_grow
+            Whether the tallies may be of more samples: extending the run was interrupted, and goes on.
 
         Raises
         ------
@@ -125,7 +144,8 @@ class FileStore(Store):
                 f"{self.files.place} holds a run already, and {tallies.files.place} none of its chunks. Use another "
                 "run directory, or the address that belongs to it"
             )
-        require_same(self._configuration, tallies.configuration, self.files.place)
+        if not may_grow or self._configuration.grown_to(tallies.configuration) is None:
+            require_same(self._configuration, tallies.configuration, self.files.place)
 
     def records(self) -> Iterator[ChunkRecord]:
         """All chunks, each read and checked, in the order of their names.
@@ -148,12 +168,16 @@ class FileStore(Store):
         return {record.chunk.key: FinishedChunk.of(record) for record in self.records()}
 
     def commit(self, record: ChunkRecord) -> bool:
-        """Write a finished chunk, unless it is there already."""
+        """Write a finished chunk, unless it is there already; in a run that was extended, a larger one takes its place."""
         name = _chunk_name(record.chunk.key)
-        if self.files.size(name) is not None:
+        if self.files.size(name) is not None and not self._outgrown(name, record):
             return False
         self.files.write(name, encode_chunk(record, self._sha256))
         return True
+
+    def _outgrown(self, name: str, record: ChunkRecord) -> bool:
+        extended = self._configuration is not None and self._configuration.first is not None
+        return extended and self.read_chunk(name).n < record.n
 
     def chunk(self, key: ChunkKey) -> ChunkRecord | None:
         """Read and check one chunk; None if it is not there."""
@@ -213,7 +237,7 @@ class FileStore(Store):
     def _sha256(self) -> str:
         if self._configuration is None:
             raise StoreError(f"{self.files.place} has no configuration yet: begin a run before keeping anything")
-        return self._configuration.sha256
+        return self._configuration.seal
 
     def _read_manifest(self) -> RunIdentity | None:
         size, where = self.files.size(_MANIFEST), self.files.where(_MANIFEST)
@@ -230,9 +254,14 @@ class FileStore(Store):
             raise broken
         if manifest.get("format") != _FORMAT or manifest.get("version") not in _READABLE:
             raise StoreError(f"{where} was written by another version of this program; use that one to read it")
-        configuration = RunIdentity(cast("dict[str, object]", manifest["configuration"]))
+        first: object = manifest.get("first_n_bound")
+        if (manifest["version"] == _EXTENDED) != isinstance(first, int):
+            raise broken
+        configuration = RunIdentity(cast("dict[str, object]", manifest["configuration"]), cast("int | None", first))
         try:
             if configuration.sha256 != manifest.get("sha256"):
+                raise broken
+            if first is not None and not 0 < cast("int", first) < (configuration.samples or 0):
                 raise broken
         except ValueError as error:  # numbers that JSON does not have
             raise broken from error

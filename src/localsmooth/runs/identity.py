@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,9 +25,13 @@ class RunIdentity:
     ----------
     content
         Nested mappings with string keys, sequences, strings, finite numbers, booleans and None.
+    first
+        How many samples the bound stage was planned to have at first, where the run got more after it had begun;
+        `content` has the number of now.
     """
 
     content: Mapping[str, object]
+    first: int | None = None
 
     @cached_property
     def text(self) -> str:
@@ -38,6 +42,35 @@ class RunIdentity:
     def sha256(self) -> str:
         """Hexadecimal SHA-256 of the canonical JSON."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def seal(self) -> str:
+        """What files of the run are sealed with: the hash that the run began with, however many samples it has now."""
+        return self.sha256 if self.first is None else self._with_samples(self.first).sha256
+
+    @property
+    def samples(self) -> int | None:
+        """Planned samples of the bound stage; None where the content has no plan."""
+        plan = self.content.get("plan")
+        number = cast("Mapping[str, object]", plan).get("n_bound") if isinstance(plan, Mapping) else None
+        return number if isinstance(number, int) else None
+
+    def _with_samples(self, number: int) -> RunIdentity:
+        plan = cast("Mapping[str, object]", self.content["plan"])
+        return RunIdentity({**self.content, "plan": {**plan, "n_bound": number}})
+
+    def grown_to(self, wanted: RunIdentity) -> RunIdentity | None:
+        """This run with the samples of another description; None unless that has more of them and differs in nothing else.
+
+        With a stopping rule, all chunks of the fewer samples must be of full size: the rule heard the votes of each.
+        """
+        before, now = self.samples, wanted.samples
+        if before is None or now is None or now <= before or self._with_samples(now).sha256 != wanted.sha256:
+            return None
+        plan = cast("Mapping[str, Any]", self.content["plan"])
+        if "stop" in plan and before % plan["chunk_size"]:
+            return None
+        return RunIdentity(wanted.content, before if self.first is None else self.first)
 
     def leaves(self) -> dict[str, object]:
         """All entries by their dotted names."""

@@ -68,6 +68,11 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
             raise StoreError(f"{store.files.place} holds no run")
         assert configuration is not None
         require_same(configuration, store.configuration, into.files.place)
+        if configuration.first != store.configuration.first:
+            raise StoreError(
+                f"{into.files.place} and {store.files.place}: one of them was extended after it had begun, and the "
+                "other was not, or from another number of samples. Extend both in the same steps, then join them"
+            )
         if store.has_array(PREDICTIONS):
             own = store.get_array(PREDICTIONS)
             labels = own if labels is None else labels

@@ -1,6 +1,7 @@
 """What users and the pipeline need of the room; each is imported on first use."""
 
 from . import arrays, graphs, points, tokens
+from .anytime import require_anytime
 from .base import Asked, Assignment, Task
 from .description import sampled_at
 from .folders import TASKS, import_from_folders, task_of
@@ -49,6 +50,7 @@ __all__ = [
     "load_record",
     "noise_from_configuration",
     "points",
+    "require_anytime",
     "require_normalised_scores",
     "require_same_run",
     "sampled_at",

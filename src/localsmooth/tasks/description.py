@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from importlib import metadata
@@ -76,12 +77,13 @@ def _digest(texts: Sequence[object]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def sampled_at(out: Path | None) -> str:
-    """When the samples of a run that is complete were so: now, unless its directory said so before."""
-    try:
-        known = "" if out is None else load_record(out).sampled
-    except RunRecordError:
-        known = ""
+def sampled_at(out: Path | None, n_bound: int) -> str:
+    """When the samples of a run that is complete were so: now, unless its directory said so of as many samples."""
+    known = ""
+    if out is not None:
+        with suppress(RunRecordError):
+            record = load_record(out)
+            known = record.sampled if record.n_bound == n_bound else ""
     return known or datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -152,6 +154,12 @@ def _assumptions(
             f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "
             f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
             "which holds at every number of samples at once."
+        )
+    if record.extended is not None:
+        holds = settings.simultaneous.name if record.sequence is None else "the confidence sequence of early stopping"
+        sentences.append(
+            f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were drawn "
+            f"may depend on the votes: {holds} holds at every number of samples at once."
         )
     if settings.needs_scores:
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")

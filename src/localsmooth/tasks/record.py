@@ -126,6 +126,9 @@ class RunRecord(Facts):
         Versions of the libraries that the tallies depend on.
     configuration
         Everything the user asked for.
+    extended
+        How many samples the bound stage was planned to have at first, where it got more after the run had begun: what
+        is proven must hold at every number of samples at once. None otherwise.
     sampled
         When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
     settings
@@ -141,6 +144,7 @@ class RunRecord(Facts):
     batch_size: int
     versions: dict[str, str]
     configuration: dict[str, Any]
+    extended: int | None = None
     sampled: str = ""
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     version: int = _VERSION
@@ -215,8 +219,10 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     plan, noise = content.get("plan", {}), content.get("noise")
     sequence = None if record.sequence is None else [record.sequence.a, record.sequence.b]
     layouts = [item.get("layout") for item in content.get("items", ())]  # numbered as they come
+    first = None if store.configuration is None else store.configuration.first
+    planned = (plan.get("n_candidate"), plan.get("n_bound"), first)
     if (
-        (plan.get("n_candidate"), plan.get("n_bound")) != (record.n_candidate, record.n_bound)
+        planned != (record.n_candidate, record.n_bound, record.extended)
         or noise != record.noise
         or plan.get("stop", {}).get("sequence", sequence) != sequence
         or (layouts and [list(dict.fromkeys(layouts)).index(one) for one in layouts] != record.item_layouts)
