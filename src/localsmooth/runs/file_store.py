@@ -106,8 +106,10 @@ class FileStore(Store):
                     "Restore the file, or use another run directory"
                 )
             self._write_manifest(configuration)
-        elif (grown := self._configuration.grown_to(configuration)) is not None:
+            return
+        if (grown := self._configuration.grown_to(configuration)) is not None:
             self._write_manifest(grown)
+            return
         require_same(self._configuration, configuration, self.files.place)
 
     def _write_manifest(self, configuration: RunIdentity) -> None:
@@ -168,7 +170,7 @@ class FileStore(Store):
         return {record.chunk.key: FinishedChunk.of(record) for record in self.records()}
 
     def commit(self, record: ChunkRecord) -> bool:
-        """Write a finished chunk, unless it is there already; in a run that was extended, a larger one takes its place."""
+        """Write a finished chunk, unless it is there; in a run that was extended, a larger one takes its place."""
         name = _chunk_name(record.chunk.key)
         if self.files.size(name) is not None and not self._outgrown(name, record):
             return False

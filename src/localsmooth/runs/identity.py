@@ -60,7 +60,7 @@ class RunIdentity:
         return RunIdentity({**self.content, "plan": {**plan, "n_bound": number}})
 
     def grown_to(self, wanted: RunIdentity) -> RunIdentity | None:
-        """This run with the samples of another description; None unless that has more of them and differs in nothing else.
+        """Return this run with another one's samples; None unless those are more and nothing else differs.
 
         With a stopping rule, all chunks of the fewer samples must be of full size: the rule heard the votes of each.
         """

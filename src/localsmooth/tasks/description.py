@@ -158,8 +158,8 @@ def _assumptions(
     if record.extended is not None:
         holds = settings.simultaneous.name if record.sequence is None else "the confidence sequence of early stopping"
         sentences.append(
-            f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were drawn "
-            f"may depend on the votes: {holds} holds at every number of samples at once."
+            f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were "
+            f"drawn may depend on the votes: {holds} holds at every number of samples at once."
         )
     if settings.needs_scores:
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
