@@ -86,7 +86,7 @@ def _curves(dataset: xr.Dataset) -> list[tuple[str, str]]:
 
 
 def _print_agreement(agreement: CleanAgreement, console: Console) -> None:
-    """What is left of the predictions without noise, class by class where classes differ, and which classes are lost."""
+    """What is left of the predictions without noise, by class where classes differ, and which classes are lost."""
     overall = agreement.overall
     console.print(
         f"  Agreement with the clean model: {percent(overall.candidate_share)} of {overall.clean} outputs, "

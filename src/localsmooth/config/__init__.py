@@ -32,6 +32,7 @@ from localsmooth.config.plugins import import_plugins
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.schema import Configuration, LocalitySection
 from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.targets import TARGET_SECTIONS, TargetSection, target_names
 from localsmooth.config.threats import THREAT_SECTIONS, PerPositionSection, ThreatSection
 from localsmooth.tasks import import_from_folders
 
@@ -42,6 +43,7 @@ __all__ = [
     "MODEL_SECTIONS",
     "NOISE_SECTIONS",
     "REACHES",
+    "TARGET_SECTIONS",
     "THREAT_SECTIONS",
     "AnyFile",
     "AnyNoise",
@@ -65,6 +67,7 @@ __all__ = [
     "PerPositionSection",
     "SamplingSection",
     "Section",
+    "TargetSection",
     "ThreatSection",
     "build_module",
     "certificate_section",
@@ -78,6 +81,7 @@ __all__ = [
     "parse_configuration",
     "parse_graph_configuration",
     "read_toml",
+    "target_names",
     "with_execution",
 ]
 

@@ -38,8 +38,8 @@ def certified_fractions(
     certified
         Certified count of each item at each budget, or what it is worth.
     total
-        Number of outputs that count in each item (ignored ones left out), or what they are worth. An item with none gives
-        NaN.
+        Number of outputs that count in each item (ignored ones left out), or what they are worth. An item with
+        none gives NaN.
 
     Raises
     ------

@@ -42,8 +42,8 @@ __all__ = [
     "headline_budget",
     "headline_rule",
     "headline_target",
-    "method_label",
     "inline_title",
+    "method_label",
     "prediction_numbers",
     "shown_targets",
     "table_budgets",
@@ -79,7 +79,7 @@ def inline_title(target: str) -> str:
 
 
 def counted_words(target: str) -> tuple[str, str]:
-    """What a share of a target is a share of, and what it does, as in "half" "of the outputs" "keep their prediction"."""
+    """What a share of a target is a share of, and what it does: "of the outputs", "keep their prediction"."""
     if target in (RATIO, ACCURACY, AGREEMENT):
         return "of the outputs", target_promise(target)
     return f"of the {inline_title(target).removeprefix('certified ')}", "stands"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import xarray as xr
 
+from localsmooth.metrics import Kept, class_iou, clean_agreement, confusion_matrix
 from localsmooth.report.summary import (
     TAIL_NOTE,
     acr_text,
@@ -21,7 +22,6 @@ from localsmooth.report.summary import (
     table_budgets,
     value_at,
 )
-from localsmooth.metrics import Kept, class_iou, clean_agreement, confusion_matrix
 from localsmooth.results import NO_LABEL, RunInfo, run_info, target_title
 
 __all__ = [
@@ -69,7 +69,7 @@ def prediction_table(results: Mapping[str, xr.Dataset]) -> Table:
 
 
 def class_table(results: Mapping[str, xr.Dataset]) -> Table | None:
-    """IoU of each class, and how much of what the model predicts as it without noise is left; None if neither is known."""
+    """IoU of each class, and how much of its clean predictions is left; None if neither is known."""
     rows: list[list[str]] = []
     for method, dataset in results.items():
         names = run_info(dataset).class_names
