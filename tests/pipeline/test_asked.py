@@ -35,7 +35,16 @@ from localsmooth.certificates import (
 from localsmooth.collective import BOUNDS, Envelope, Exact
 from localsmooth.execution import NoProgress
 from localsmooth.pipeline.asked import described, restored
-from localsmooth.tasks import load_record, save_record
+from localsmooth.tasks import (
+    Agreement,
+    Balanced,
+    Foreground,
+    OfClass,
+    Ratio,
+    Weighted,
+    load_record,
+    save_record,
+)
 from localsmooth.tasks.arrays import THREATS, Flips, Kind, NormBall, PerPosition
 from localsmooth.tasks.graphs import AttackLimits, GraphSettings
 from localsmooth.tasks.points import PerPoint
@@ -101,6 +110,19 @@ def test_the_baseline_comes_back(tmp_path: Path) -> None:
     assert kept.method == SegCertify(0.8)
     assert recertify(tmp_path).attrs["method"] == "theirs"
     assert recertify(tmp_path, method=Cohen()).attrs["method"] == "theirs (cohen)"
+
+
+def test_targets_come_back(tmp_path: Path) -> None:
+    targets = [Balanced(), Ratio(), Foreground(("class 1", 0)), OfClass("class 1"), OfClass(0), Agreement()]
+    kept = again(tmp_path, Settings(0.1, [0.0, 0.1], targets=targets))
+    assert kept.targets == tuple(targets)
+
+
+def test_of_weights_of_ones_own_the_user_is_told(tmp_path: Path) -> None:
+    settings = Settings(0.1, [0.1], targets=["ratio", Weighted(np.arange(24.0))])
+    certify(ArrayTask(model(), IMAGES), SMOOTHING, settings, run=Run(tmp_path, progress=NoProgress()))
+    with pytest.warns(UserWarning, match="targets: the run was certified with .*Weighted"):
+        assert recertify(tmp_path)["target"].values.tolist() == ["ratio", "agreement"]
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,10 @@ def recertify(
     additions: Annotated[str | None, typer.Option("--additions", help="Budgets of added bits, for a graph.")] = None,
     deletions: Annotated[str | None, typer.Option("--deletions", help="Budgets of deleted bits, for a graph.")] = None,
     bound: Annotated[list[str] | None, typer.Option("--bound", help="Collective bound; may be repeated.")] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", help="What is counted, such as balanced or class:NAME; may be repeated."),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="File with a [certificate] section to use instead of the run's.")
     ] = None,

@@ -17,7 +17,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify as certify_again
 from localsmooth.pipeline import settings_of
 from localsmooth.results import save
-from localsmooth.tasks import RunRecord, load_record, noise_from_configuration
+from localsmooth.tasks import RunRecord, as_targets, load_record, noise_from_configuration
 from localsmooth.tasks.arrays import equally_spaced
 from localsmooth.terminal import terminal
 
@@ -50,6 +50,7 @@ def recertify(
     additions: str | None,
     deletions: str | None,
     bound: list[str] | None,
+    target: list[str] | None,
     config: Path | None,
     shown: str | None,
     to: Path | None,
@@ -63,7 +64,7 @@ def recertify(
     if config is not None:
         sys.path.insert(0, str(config.resolve().parent))  # plugins are looked for beside the file that names them
     record = load_record(run)
-    target = require_writable(run / "recertified.nc" if to is None else to)
+    place = require_writable(run / "recertified.nc" if to is None else to)
     section = None if config is None else load_certificate(config, record.task)  # whose plugins may be needed
     settings = _settings(run, record)
     if section is not None:
@@ -82,10 +83,12 @@ def recertify(
         if baseline is not None:
             raise InvalidInputError("--bound", f"{baseline.name} has a bound of its own", "Leave --bound out")
         changes["bounds"] = as_bounds(bound, "--bound")
+    if target is not None:
+        changes["targets"] = as_targets(target, "--target")
     result = certify_again(run, replace(settings, **changes), name=shown)
-    save(result, target)
+    save(result, place)
     print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
-    terminal().print(f"Result: {target}. Picture: localsmooth report {target}")
+    terminal().print(f"Result: {place}. Picture: localsmooth report {place}")
 
 
 def _flips(text: str, option: str) -> list[int]:

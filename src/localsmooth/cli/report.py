@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import xarray as xr
 
 from localsmooth.disk import make_folder, require_writable
 from localsmooth.errors import InvalidInputError
-from localsmooth.report import curves_figure, has_target, item_figure, save_figure, write_report
-from localsmooth.results import ACCURACY, RATIO, load
+from localsmooth.report import curves_figure, has_target, item_figure, save_figure, shown_targets, write_report
+from localsmooth.results import load
 from localsmooth.terminal import terminal
 
 __all__ = ["load_results", "report"]
@@ -49,14 +50,19 @@ def report(runs: list[Path], to: Path | None, figures: Path | None, title: str) 
         console.print(f"Figures: {figures}")
 
 
+def _file_name(target: str) -> str:
+    """A target's name where names of files may hold letters, digits and little else."""
+    return re.sub(r"[^\w.-]+", "-", target)
+
+
 def _write_figures(results: dict[str, xr.Dataset], folder: Path) -> None:
     """Curves of each target over all results, and a panel of every item of each."""
     make_folder(folder)
-    for target in (RATIO, ACCURACY):
+    for target in shown_targets(results):
         if all(has_target(result, target) for result in results.values()):
             drawn = curves_figure(results, target)
             for suffix in ("pdf", "png"):
-                save_figure(drawn, folder / f"certified-{target}.{suffix}")
+                save_figure(drawn, folder / f"certified-{_file_name(target)}.{suffix}")
     for number, result in enumerate(results.values()):
         for item in range(result.sizes["item"]):
             drawn = item_figure(result, item)

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import xarray as xr
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from localsmooth.metrics import CleanAgreement, clean_agreement
 from localsmooth.report import (
     TAIL_NOTE,
     acr_text,
@@ -16,19 +18,21 @@ from localsmooth.report import (
     curve,
     curves_by_kind,
     has_target,
+    inline_title,
+    percent,
     prediction_numbers,
     reach_of_result,
+    shown_targets,
     table_budgets,
     value_at,
     why_nothing,
 )
-from localsmooth.results import ACCURACY, RATIO, Saving, budget_kinds, run_info, symbol
+from localsmooth.results import Saving, budget_kinds, run_info, symbol
 
 __all__ = ["print_summary"]
 
 _ITEMS = 10
 _SHOWN = 7
-_TARGET_WORDS = {RATIO: "certified ratio", ACCURACY: "certified accuracy"}
 
 
 def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
@@ -47,10 +51,9 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
     results = next(iter(curves_by_kind(whole).values()))
     first = run_info(next(iter(results.values())))
     budgets = table_budgets(results, count=5)
-    for target, words in _TARGET_WORDS.items():
+    for target in shown_targets(results):
         shown = {method: dataset for method, dataset in results.items() if has_target(dataset, target)}
-        if shown:
-            console.print(_table(shown, target, words, budgets), soft_wrap=False)
+        console.print(_table(shown, target, budgets), soft_wrap=False)
     if any(average_radius(d, target, b).tail > 0 for d in results.values() for target, b in _curves(d)):
         console.print(TAIL_NOTE)
     console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.")
@@ -76,15 +79,35 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             console.print(f"  About {run.smoothing.line()}.")
         if run.saving is not None:
             console.print(f"  {_saving(run.saving, dataset)}")
-        for target in _TARGET_WORDS if len(budget_kinds(whole[method])) == 2 else ():
-            if has_target(dataset, target):
-                console.print(_pairs(whole[method], target), soft_wrap=False)
+        if (agreement := clean_agreement(dataset)) is not None:
+            _print_agreement(agreement, console)
+        for target in shown_targets({method: dataset}) if len(budget_kinds(whole[method])) == 2 else ():
+            console.print(_pairs(whole[method], target), soft_wrap=False)
 
 
 def _curves(dataset: xr.Dataset) -> list[tuple[str, str]]:
     """Target and bound of every curve."""
-    targets = [target for target in _TARGET_WORDS if has_target(dataset, target)]
-    return [(target, bound) for target in targets for bound in run_info(dataset).bound_names]
+    return [(target, bound) for target in dataset["target"].values.tolist() for bound in run_info(dataset).bound_names]
+
+
+def _print_agreement(agreement: CleanAgreement, console: Console) -> None:
+    """What is left of the predictions without noise, by class where classes differ, and which classes are lost."""
+    overall = agreement.overall
+    console.print(
+        f"  Agreement with the clean model: {percent(overall.candidate_share)} of {overall.clean} outputs, "
+        f"{percent(overall.certified_share)} without abstaining."
+    )
+    if agreement.differs:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("clean class")
+        for heading in ("outputs", "keep it", "without abstaining"):
+            table.add_column(heading, justify="right")
+        for one in agreement.classes:
+            shares = (percent(one.candidate_share), percent(one.certified_share))
+            table.add_row(escape(one.name), f"{one.clean}", *shares)
+        console.print(table, soft_wrap=False)
+    for sentence in agreement.warnings:
+        console.print(f"  {sentence}", style="bold", markup=False, highlight=False)
 
 
 def _saving(saving: Saving, dataset: xr.Dataset) -> str:
@@ -95,9 +118,9 @@ def _saving(saving: Saving, dataset: xr.Dataset) -> str:
     return f"{total}, {saving.total:.0%} saved ({', '.join(items)}{more})."
 
 
-def _table(results: Mapping[str, xr.Dataset], target: str, words: str, budgets: Sequence[float]) -> Table:
+def _table(results: Mapping[str, xr.Dataset], target: str, budgets: Sequence[float]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(words)
+    table.add_column(escape(inline_title(target)))
     table.add_column("bound")
     table.add_column("ACR", justify="right")
     for budget in budgets:
@@ -118,7 +141,7 @@ def _pairs(dataset: xr.Dataset, target: str) -> Table:
     share = (dataset["certified"].sel(bound=bound) / dataset["total"]).sel(target=target).mean("item")
     first, second = ((kind, symbol(kind), _some(dataset[kind].values.tolist())) for kind in budget_kinds(dataset))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(f"{_TARGET_WORDS[target]} ({bound})")
+    table.add_column(escape(f"{inline_title(target)} ({bound})"))
     for budget in second[2]:
         table.add_column(f"{second[1]}={budget:g}", justify="right")
     for budget in first[2]:

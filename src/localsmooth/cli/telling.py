@@ -16,6 +16,7 @@ from localsmooth.cli.commands import Log
 from localsmooth.cli.summary import print_summary
 from localsmooth.errors import LocalsmoothError
 from localsmooth.execution import JsonProgress, RichProgress, SamplingProgress
+from localsmooth.metrics import clean_agreement
 from localsmooth.terminal import terminal
 
 __all__ = ["JsonTeller", "Teller", "telling"]
@@ -67,7 +68,10 @@ class JsonTeller(Teller):
         self._events.write("interrupted", text=_KEPT)
 
     def result(self, result: xr.Dataset, out: Path) -> None:
-        """Write an event `result` with the file; nothing is printed for people."""
+        """Write an event `result` with the file, after a warning for each class that smoothing loses."""
+        if (agreement := clean_agreement(result)) is not None:
+            for sentence in agreement.warnings:
+                self._events.write("warning", kind="Agreement", text=sentence)
         self._events.write("result", file=str(out / "result.nc"))
 
     @contextmanager

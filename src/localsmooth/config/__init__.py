@@ -33,6 +33,7 @@ from localsmooth.config.plugins import import_plugins
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.schema import Configuration, LocalitySection
 from localsmooth.config.section import ExistingPath, Section
+from localsmooth.config.targets import TARGET_SECTIONS, TargetSection, target_names
 from localsmooth.config.threats import THREAT_SECTIONS, PerPositionSection, ThreatSection
 from localsmooth.tasks import import_from_folders
 
@@ -43,6 +44,7 @@ __all__ = [
     "MODEL_SECTIONS",
     "NOISE_SECTIONS",
     "REACHES",
+    "TARGET_SECTIONS",
     "THREAT_SECTIONS",
     "AnyFile",
     "AnyNoise",
@@ -66,6 +68,7 @@ __all__ = [
     "PerPositionSection",
     "SamplingSection",
     "Section",
+    "TargetSection",
     "ThreatSection",
     "build_module",
     "certificate_section",
@@ -80,6 +83,7 @@ __all__ = [
     "parse_graph_configuration",
     "read_toml",
     "restored_configuration",
+    "target_names",
     "with_execution",
 ]
 

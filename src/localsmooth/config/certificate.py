@@ -21,6 +21,7 @@ from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.rules import AnyRule, BonferroniSection
 from localsmooth.config.section import Named, Section
+from localsmooth.config.targets import AnyTarget, make_targets
 from localsmooth.config.threats import AnyThreat
 from localsmooth.noise import Noise
 from localsmooth.tasks import default_certificate
@@ -81,6 +82,10 @@ class StrategySection(Section):
     """How alpha is shared among the outputs."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""
+    targets: list[AnyTarget] | None = Field(default=None, min_length=1)
+    """What is counted: `"ratio"` (all that keep their prediction), `"accuracy"` (correct ones), `"agreement"` (with the
+    model without noise), `"balanced"` (recall, averaged over the classes), `"foreground"` (all but class 0),
+    `"class:NAME"`, and tables. By default ratio and accuracy, without labels ratio and agreement."""
 
     @model_validator(mode="after")
     def _settings_are_used(self) -> StrategySection:
@@ -165,6 +170,7 @@ class CertificateSection(StrategySection):
             simultaneous=self.many_outputs.build(),
             score_bound=SCORE_BOUNDS[self.score_bound](),
             threat=threat if self.threat is None else self.threat.build(),
+            targets=make_targets(self.targets),
             method=self.method(),
         )
 

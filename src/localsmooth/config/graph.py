@@ -19,6 +19,7 @@ from localsmooth.config.graph_data import GraphData, GraphNoiseSection, GraphSec
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.section import Section
+from localsmooth.config.targets import make_targets
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
@@ -121,6 +122,7 @@ class GraphCertificateSection(StrategySection):
             limits=AttackLimits(**{field.name: getattr(self, field.name) for field in fields(AttackLimits)}),
             strictly_local=self.strictly_local,
             baseline=None if self.baseline is None else self.baseline.build(),
+            targets=make_targets(self.targets),
         )
 
 

@@ -187,7 +187,7 @@ def load_certificate(path: Path | str, task: str = "arrays") -> CertificateSecti
     if values is None:
         raise ConfigurationError(f"{path}: there is no section [certificate].")
     try:
-        return section.model_validate(values)
+        return section.model_validate(values, context={"folder": path.parent})
     except ValidationError as error:
         raise explain(section, error) from None
 

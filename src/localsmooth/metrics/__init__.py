@@ -1,5 +1,6 @@
 """Numbers that summarise certificates and predictions: certified curves, ACR, accuracy, mIoU, Pareto fronts."""
 
+from localsmooth.metrics.agreement import CleanAgreement, Kept, clean_agreement
 from localsmooth.metrics.comparison import Domination, OperatingPoint, dominates, dominations, front
 from localsmooth.metrics.curves import AverageRadius, average_certifiable_radius, certified_fractions, mean_curve
 from localsmooth.metrics.predictions import (
@@ -15,13 +16,16 @@ from localsmooth.metrics.sweeps import pareto_front
 __all__ = [
     "ABSTAIN",
     "AverageRadius",
+    "CleanAgreement",
     "Domination",
+    "Kept",
     "OperatingPoint",
     "abstention_rate",
     "accuracy",
     "average_certifiable_radius",
     "certified_fractions",
     "class_iou",
+    "clean_agreement",
     "confusion_matrix",
     "dominates",
     "dominations",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Real
 
 from localsmooth.errors import InvalidInputError
 
@@ -29,16 +29,17 @@ class AverageRadius(NamedTuple):
 
 
 def certified_fractions(
-    certified: Int[np.ndarray, "items budgets"], total: Int[np.ndarray, "items"]
+    certified: Real[np.ndarray, "items budgets"], total: Real[np.ndarray, "items"]
 ) -> Float[np.ndarray, "items budgets"]:
     """Share of each item's counted outputs that is certified, per budget.
 
     Parameters
     ----------
     certified
-        Certified count of each item at each budget.
+        Certified count of each item at each budget, or what it is worth.
     total
-        Number of outputs that count in each item (ignored ones left out). An item with none gives NaN.
+        Number of outputs that count in each item (ignored ones left out), or what they are worth. An item with
+        none gives NaN.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def certified_fractions(
 
 
 def mean_curve(
-    certified: Int[np.ndarray, "items budgets"], total: Int[np.ndarray, "items"]
+    certified: Real[np.ndarray, "items budgets"], total: Real[np.ndarray, "items"]
 ) -> Float[np.ndarray, "budgets"]:
     """Certified ratio or accuracy ξ(ε): the mean over items of certified / total.
 

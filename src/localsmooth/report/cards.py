@@ -142,7 +142,7 @@ def _slider_data(
     data: dict[str, Any] = {"budgets": budgets.tolist(), "total": {}, "certified": {}, "upper": {}, "attack": {}}
     for target in dataset["target"].values.tolist():
         chosen = item.sel(target=target)
-        data["total"][target] = int(chosen["total"])
+        data["total"][target] = chosen["total"].item()
         for part in ("certified", "upper", "attack"):
             data[part][target] = {}
         for bound in dataset["bound"].values.tolist():
@@ -165,7 +165,8 @@ def _slider_data(
             "rectangles": group_rectangles(groups),
         }
     if outputs is not None:
-        wrong = np.zeros_like(view.ignored) if view.label is None else (view.label != view.prediction)
+        reference = view.clean if view.label is None else view.label
+        wrong = np.zeros_like(view.ignored) if reference is None else (reference != view.prediction)
         abstains = view.prediction == ABSTAIN
         codes = fall_codes(
             outputs(view.radius), outputs(abstains), outputs(view.ignored, True), outputs(wrong), budgets

@@ -1,4 +1,4 @@
-"""Geometry of the curves on the page: certified ratio and certified accuracy against the budget."""
+"""Geometry of the curves on the page: the certified share of each target against the budget."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from localsmooth.report.palette import method_color
-from localsmooth.report.summary import curve, has_target, method_label
-from localsmooth.results import ACCURACY, RATIO, run_info
+from localsmooth.report.summary import curve, has_target, method_label, shown_targets
+from localsmooth.results import run_info, target_title
 
-__all__ = ["TITLES", "Chart", "Series", "budget_reach", "charts", "dashes"]
-
-TITLES = {RATIO: "Certified ratio", ACCURACY: "Certified accuracy"}
+__all__ = ["Chart", "Series", "budget_reach", "charts", "dashes"]
 
 LEFT, TOP, WIDTH, HEIGHT = 52, 14, 470, 270
 _DASHES = ("", "9 4", "2 4", "9 3 2 3", "4 2")
@@ -73,7 +71,7 @@ def charts(results: Mapping[str, xr.Dataset], kind: str = "") -> list[Chart]:
     y_ticks = [(TOP + HEIGHT * (1 - share / 100), f"{share} %") for share in (0, 20, 40, 60, 80, 100)]
     label = f"budget ε  ({run.norm} norm, {run.units})"
     made: list[Chart] = []
-    for target, title in TITLES.items():
+    for target in shown_targets(results):
         series = [
             Series(
                 label=f"{method_label(method, dataset)} · {bound}",
@@ -87,8 +85,8 @@ def charts(results: Mapping[str, xr.Dataset], kind: str = "") -> list[Chart]:
             if has_target(dataset, target)
             for bound, dash in reversed(dashes(dataset).items())
         ]
-        if series:
-            made.append(Chart(target, f"{title}, {kind}" if kind else title, label, series, x_ticks, y_ticks, limit))
+        title = target_title(target)
+        made.append(Chart(target, f"{title}, {kind}" if kind else title, label, series, x_ticks, y_ticks, limit))
     return made
 
 

@@ -19,12 +19,13 @@ from matplotlib.patches import Patch
 from localsmooth.certificates import ABSTAIN
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.report.charts import TITLES, budget_reach, dashes
+from localsmooth.report.charts import budget_reach, dashes
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import class_picture, input_picture, radius_picture
-from localsmooth.report.summary import curve, curves_by_kind, has_target, method_label
-from localsmooth.results import RATIO, item_view, kind_curve, run_info, validate
+from localsmooth.report.summary import curve, curves_by_kind, has_target, inline_title, method_label
+from localsmooth.report.tables import percent
+from localsmooth.results import RATIO, counts_outputs, item_view, kind_curve, run_info, validate
 
 __all__ = ["curves_figure", "item_figure", "save_figure"]
 
@@ -39,7 +40,7 @@ def curves_figure(
     results
         Results by the name of their method.
     target
-        "ratio" or "accuracy".
+        Name of a target that all of them have.
     size
         Width and height in inches.
 
@@ -70,7 +71,7 @@ def curves_figure(
             )
     run = run_info(next(iter(results.values())))
     axes.set_xlabel(_plain(f"budget ε ({run.norm}, {run.units})"), fontsize=8)
-    axes.set_ylabel(TITLES[target].lower(), fontsize=8)
+    axes.set_ylabel(_plain(inline_title(target)), fontsize=8)
     axes.set_xlim(0, budget_reach(results))
     axes.set_ylim(0, 1)
     axes.tick_params(labelsize=7)
@@ -143,7 +144,8 @@ def item_figure(
     groups = space(view.input_group, -1)
     spent = np.where(groups >= 0, np.nan_to_num(one["attack"].values)[groups], np.nan)
     plan = places[-1].imshow(space.magnify(spent), cmap="Reds", vmin=0, interpolation="nearest", aspect=aspect)
-    share = f"{int(one['certified'])}/{int(dataset['total'].isel(item=item).sel(target=target))}"
+    certified, total = one["certified"].item(), dataset["total"].isel(item=item).sel(target=target).item()
+    share = f"{certified:g}/{total:g}" if counts_outputs(target) else percent(certified / total if total else None)
     _frame(places[-1], f"plan at ε = {budgets[place]:.3g}\n{share} certified")
     radii = ScalarMappable(Normalize(0, largest or 1.0), "viridis")
     for mappable, axes in ((radii, places[-2]), (plan, places[-1])):

@@ -79,7 +79,7 @@ def _card(key: str, method: str, dataset: xr.Dataset) -> GraphCard:
     colors = share_colors()
     target, bound = dataset["target"].values[0], dataset["bound"].values[-1]
     first = dataset["certified"].isel(item=0).sel(target=target, bound=bound).values
-    total = max(int(dataset["total"].isel(item=0).sel(target=target)), 1)
+    total = dataset["total"].isel(item=0).sel(target=target).item() or 1
     cells = [
         HeatCell(
             a,
@@ -126,6 +126,7 @@ def _data(dataset: xr.Dataset, additions: list[int], deletions: list[int]) -> di
         "prediction": view.prediction.tolist(),
         "counted": view.counted.astype(int).tolist(),
         "label": None if view.label is None else view.label.tolist(),
+        "clean": None if view.clean is None else view.clean.tolist(),
         "places": (item["node_place"].values * _PLACES).round().astype(int).ravel().tolist(),
         "scale": _PLACES,
         "edges": item["edge_ends"].values.ravel().tolist(),
@@ -133,13 +134,13 @@ def _data(dataset: xr.Dataset, additions: list[int], deletions: list[int]) -> di
     }
     for target in dataset["target"].values.tolist():
         chosen = item.sel(target=target)
-        data["total"][target] = int(chosen["total"])
+        data["total"][target] = chosen["total"].item()
         for part in ("certified", "upper", "attack", "falls"):
             data[part][target] = {}
         for bound in dataset["bound"].values.tolist():
             one = chosen.sel(bound=bound)
             data["certified"][target][bound] = one["certified"].values.tolist()
-            data["upper"][target][bound] = one["upper"].fillna(chosen["total"]).values.astype(int).tolist()
+            data["upper"][target][bound] = one["upper"].fillna(chosen["total"]).values.tolist()
             data["attack"][target][bound] = one["attack"].fillna(0.0).values.round(2).tolist()
             data["falls"][target][bound] = _packed(one["falls"].values)
     return data

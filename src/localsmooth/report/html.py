@@ -25,15 +25,25 @@ from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
 from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, foundations, promise, tiles
-from localsmooth.report.summary import curves_by_kind, headline_budget, headline_rule
+from localsmooth.report.summary import curves_by_kind, headline_budget, headline_rule, shown_targets
 from localsmooth.report.tables import (
     certificate_table,
+    class_table,
     configuration_text,
+    lost_classes,
     prediction_table,
     run_table,
     smoothing_table,
 )
-from localsmooth.results import budget_kinds, run_info, validate
+from localsmooth.results import (
+    NO_LABEL,
+    budget_kinds,
+    counts_outputs,
+    marks_wrong,
+    run_info,
+    target_title,
+    validate,
+)
 
 __all__ = ["render_report", "write_report"]
 
@@ -103,8 +113,12 @@ def render_report(
     script, style = _template("page.js"), _template("page.css")
     if graphs:
         script, style = script + _template("graph.js"), style + _template("graph.css")
+    targets = shown_targets(results)
+    labelled = any(bool((dataset["label"] != NO_LABEL).any()) for dataset in results.values())
     data: dict[str, Any] = {
         "charts": [chart.data() for chart in diagrams],
+        "counts": [target for target in targets if counts_outputs(target)],
+        "marks": [target for target in targets if marks_wrong(target, labelled)],
         "cards": {key: value for card in shown for key, value in card.data.items()},
     }
     if graphs:
@@ -143,7 +157,10 @@ def render_report(
         scale=png(scale_picture()),
         budgets=budgets,
         start=min(int(np.searchsorted(budgets, headline)), len(budgets) - 1),
-        targets=first["target"].values.tolist(),
+        targets={target: target_title(target) for target in targets},
+        wrong="wrong" if labelled else "other than without noise",
+        lost=lost_classes(results),
+        classwise=class_table(results),
         bounds=list(reversed(run.bound_names)),
         predictions=prediction_table(results),
         certificates=[(said[kind].capitalize(), certificate_table(alone)) for kind, alone in curves.items()],

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from localsmooth.report.summary import best_curve, has_target, headline_budget, value_at
+from localsmooth.report.summary import best_curve, counted_words, has_target, headline_budget, headline_target, value_at
 from localsmooth.report.tables import percent
-from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
+from localsmooth.results import RATIO, RunInfo, run_info
 
 __all__ = ["BOUND_WORDS", "OWN_BOUND", "Tile", "assumptions", "foundations", "promise", "tiles"]
 
@@ -93,26 +93,22 @@ def foundations(runs: Mapping[str, RunInfo]) -> dict[tuple[str, ...], list[str]]
 
 
 def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
-    """The headline number of each method, at one budget for all; see `headline_budget`."""
-    first = next(iter(results.values()))
-    budget = headline_budget(*results.values())
-    target = RATIO if has_target(first, RATIO) else ACCURACY
-    kept = "keep their prediction" if target == RATIO else "keep their correct prediction"
+    """The headline number of each method, at one budget for all; see `headline_budget` and `headline_target`."""
+    budget, target = headline_budget(*results.values()), headline_target(*results.values())
+    what, does = counted_words(target)
     made: list[Tile] = []
     for method, dataset in results.items():
         if not has_target(dataset, target):
             continue
         share = value_at(dataset["budget"].values, best_curve(dataset, target), budget)
         run, items = run_info(dataset), dataset.sizes["item"]
-        claim = f"provably {kept}" if run.proven else f"{kept}, as published but NOT proven,"
+        claim = f"provably {does}" if run.proven else f"{does}, as published but NOT proven,"
         if run.promise:
             claim += " wherever the smoothed model answers,"
         over = f"mean over {items} items" if items > 1 else "one item"
-        made.append(
-            Tile(
-                method,
-                percent(share),
-                f"of the outputs {claim} under every {run.threat}, at ε = {budget:.4g} ({over})",
-            )
-        )
+        text = f"{what} {claim} under every {run.threat}, at ε = {budget:.4g} ({over})"
+        if target != RATIO and has_target(dataset, RATIO):
+            whole = value_at(dataset["budget"].values, best_curve(dataset, RATIO), budget)
+            text += f". Right or wrong: {percent(whole)}"
+        made.append(Tile(method, percent(share), text))
     return made

@@ -18,20 +18,34 @@ from localsmooth.metrics import (
     mean_curve,
     mean_iou,
 )
-from localsmooth.results import NO_LABEL, RATIO, budget_kinds, kind_curve, run_info
+from localsmooth.results import (
+    ACCURACY,
+    AGREEMENT,
+    NO_LABEL,
+    RATIO,
+    budget_kinds,
+    kind_curve,
+    run_info,
+    target_promise,
+    target_title,
+)
 
 __all__ = [
     "TAIL_NOTE",
     "acr_text",
     "average_radius",
     "best_curve",
+    "counted_words",
     "curve",
     "curves_by_kind",
     "has_target",
     "headline_budget",
     "headline_rule",
+    "headline_target",
+    "inline_title",
     "method_label",
     "prediction_numbers",
+    "shown_targets",
     "table_budgets",
     "value_at",
 ]
@@ -40,6 +54,35 @@ __all__ = [
 def has_target(dataset: xr.Dataset, target: str) -> bool:
     """Whether the data set holds certificates for the target."""
     return target in dataset["target"].values.tolist()
+
+
+def shown_targets(results: Mapping[str, xr.Dataset]) -> list[str]:
+    """Targets of the results, in their order."""
+    return list(dict.fromkeys(target for dataset in results.values() for target in dataset["target"].values.tolist()))
+
+
+def headline_target(*datasets: xr.Dataset) -> str:
+    """Target of the headline: what is correct, or without labels as the clean model has it, before what merely stays.
+
+    The ratio, which predictions of a background everywhere would push to 1, comes last.
+    """
+    every = shown_targets({str(place): dataset for place, dataset in enumerate(datasets)})
+    shared = [target for target in every if all(has_target(dataset, target) for dataset in datasets)] or every
+    wanted = [target for target in (ACCURACY, AGREEMENT) if target in shared]
+    return (wanted + [target for target in shared if target != RATIO] + [RATIO])[0]
+
+
+def inline_title(target: str) -> str:
+    """What a target is called within a sentence, or along an axis."""
+    title = target_title(target)
+    return title[0].lower() + title[1:]
+
+
+def counted_words(target: str) -> tuple[str, str]:
+    """What a share of a target is a share of, and what it does: "of the outputs", "keep their prediction"."""
+    if target in (RATIO, ACCURACY, AGREEMENT):
+        return "of the outputs", target_promise(target)
+    return f"of the {inline_title(target).removeprefix('certified ')}", "stands"
 
 
 def curves_by_kind(results: Mapping[str, xr.Dataset]) -> dict[str, dict[str, xr.Dataset]]:
@@ -96,7 +139,7 @@ TAIL_NOTE = (
 
 
 def headline_budget(*datasets: xr.Dataset) -> float:
-    """Largest budget at which one of the results has half of its outputs certified, whatever their order.
+    """Largest budget at which one of the results certifies half of what the headline counts, whatever their order.
 
     Where there is none, the smallest positive budget. Results that are not proven count only among themselves.
     """
@@ -110,26 +153,26 @@ def headline_budget(*datasets: xr.Dataset) -> float:
 
 def _reached(datasets: Sequence[xr.Dataset]) -> list[float]:
     proven = [dataset for dataset in datasets if run_info(dataset).proven] or datasets
-    return [budget for dataset in proven for budget in _half(dataset)]
+    target = headline_target(*datasets)
+    return [budget for dataset in proven for budget in _half(dataset, target)]
 
 
-def _half(dataset: xr.Dataset) -> list[float]:
-    """Positive budgets at which half of the outputs are certified."""
-    if not has_target(dataset, RATIO):
+def _half(dataset: xr.Dataset, target: str) -> list[float]:
+    """Positive budgets at which half of a target is certified."""
+    if not has_target(dataset, target):
         return []
     budgets = dataset["budget"].values
-    return budgets[(best_curve(dataset, RATIO) >= 0.5) & (budgets > 0)].tolist()
+    return budgets[(best_curve(dataset, target) >= 0.5) & (budgets > 0)].tolist()
 
 
 def headline_rule(*datasets: xr.Dataset) -> str:
     """How `headline_budget` was chosen, in words."""
-    budget = headline_budget(*datasets)
+    budget, target = headline_budget(*datasets), headline_target(*datasets)
+    what, does = counted_words(target)
     if _reached(datasets):
-        who = "at least half of the outputs are certified"
-        if len(datasets) > 1:
-            who = "one of the methods certifies at least half of the outputs"
-        return f"ε = {budget:.4g} is the largest computed budget at which {who}."
-    return f"At no positive budget are half of the outputs certified: ε = {budget:.4g} is the smallest one."
+        who = "one of the methods certifies" if len(datasets) > 1 else "it is certified"
+        return f"ε = {budget:.4g} is the largest computed budget at which {who} that at least half {what} {does}."
+    return f"At no positive budget is it certified that half {what} {does}: ε = {budget:.4g} is the smallest one."
 
 
 def table_budgets(results: Mapping[str, xr.Dataset], count: int = 6) -> list[float]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import xarray as xr
 
-from localsmooth.report.charts import TITLES
+from localsmooth.metrics import Kept, class_iou, clean_agreement, confusion_matrix
 from localsmooth.report.summary import (
     TAIL_NOTE,
     acr_text,
@@ -17,12 +18,22 @@ from localsmooth.report.summary import (
     has_target,
     method_label,
     prediction_numbers,
+    shown_targets,
     table_budgets,
     value_at,
 )
-from localsmooth.results import RunInfo, run_info
+from localsmooth.results import NO_LABEL, RunInfo, run_info, target_title
 
-__all__ = ["Table", "certificate_table", "configuration_text", "prediction_table", "run_table", "smoothing_table"]
+__all__ = [
+    "Table",
+    "certificate_table",
+    "class_table",
+    "configuration_text",
+    "lost_classes",
+    "prediction_table",
+    "run_table",
+    "smoothing_table",
+]
 
 MISSING = "–"
 
@@ -57,6 +68,44 @@ def prediction_table(results: Mapping[str, xr.Dataset]) -> Table:
     return Table(headings, rows, note=note)
 
 
+def class_table(results: Mapping[str, xr.Dataset]) -> Table | None:
+    """IoU of each class, and how much of its clean predictions is left; None if neither is known."""
+    rows: list[list[str]] = []
+    for method, dataset in results.items():
+        names = run_info(dataset).class_names
+        prediction, label = dataset["prediction"].values, dataset["label"].values
+        labelled = ~dataset["ignored"].values & (label != NO_LABEL)
+        ious = class_iou(confusion_matrix(prediction, label, labelled, len(names))).tolist()
+        agreement = clean_agreement(dataset)
+        left = {} if agreement is None else {one.name: one for one in agreement.classes}
+        for name, iou in zip(names, ious, strict=True):
+            known = None if math.isnan(iou) else iou
+            if known is not None or name in left:
+                rows.append([method, name, percent(known), *_kept(left.get(name))])
+        if agreement is not None:
+            rows.append([method, "all", percent(prediction_numbers(dataset)["miou"]), *_kept(agreement.overall)])
+    if not rows:
+        return None
+    note = (
+        "Clean outputs: how many outputs the model predicts as the class without noise. Candidates keep: the share of "
+        "these that the smoothed model predicts so too. Certified keep: the share that does so and does not abstain."
+    )
+    headings = ["Method", "Class", "IoU", "Clean outputs", "Candidates keep", "Certified keep"]
+    return Table(headings, rows, text_columns=2, note=note)
+
+
+def _kept(one: Kept | None) -> list[str]:
+    if one is None:
+        return [MISSING] * 3
+    return [f"{one.clean:,}".replace(",", "\u202f"), percent(one.candidate_share), percent(one.certified_share)]
+
+
+def lost_classes(results: Mapping[str, xr.Dataset]) -> dict[str, tuple[str, ...]]:
+    """A sentence for each class that smoothing loses, by method."""
+    found = {method: clean_agreement(dataset) for method, dataset in results.items()}
+    return {method: one.warnings for method, one in found.items() if one is not None and one.warnings}
+
+
 def certificate_table(results: Mapping[str, xr.Dataset]) -> Table:
     """What each bound of each method certifies: ACR, and the share at a few budgets."""
     budgets = table_budgets(results)
@@ -64,16 +113,14 @@ def certificate_table(results: Mapping[str, xr.Dataset]) -> Table:
     rows: list[list[str]] = []
     tails = False
     for method, dataset in results.items():
-        for target, title in TITLES.items():
-            if not has_target(dataset, target):
-                continue
+        for target in (target for target in shown_targets(results) if has_target(dataset, target)):
             for bound in dataset["bound"].values.tolist():
                 radius = average_radius(dataset, target, bound)
                 tails = tails or radius.tail > 0
                 acr = acr_text(radius, 4)
                 values = curve(dataset, target, bound)
                 shares = [percent(value_at(dataset["budget"].values, values, budget)) for budget in budgets]
-                rows.append([method_label(method, dataset), title, bound, acr, *shares])
+                rows.append([method_label(method, dataset), target_title(target), bound, acr, *shares])
     run = run_info(next(iter(results.values())))
     note = (
         f"ACR: average certifiable radius in the {run.norm} norm, in {run.units}, as the lower sum over the "

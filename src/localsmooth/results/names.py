@@ -20,6 +20,8 @@ __all__ = [
     "OUTSIDE",
     "RATIO",
     "axis_names",
+    "counts_outputs",
+    "marks_wrong",
     "symbol",
     "target_promise",
     "target_title",
@@ -58,6 +60,18 @@ def target_title(target: str) -> str:
 def target_promise(target: str) -> str:
     """What the certified outputs of a target do, to follow "at least so many"."""
     return _KEPT.get(target, "keep their correct prediction")
+
+
+def counts_outputs(target: str) -> bool:
+    """Whether what is certified of a target is a number of outputs; what others are worth is shown as shares only."""
+    return target in (RATIO, ACCURACY, AGREEMENT, "foreground") or target.startswith(_OF_CLASS)
+
+
+def marks_wrong(target: str, labelled: bool) -> bool:
+    """Whether outputs do not count for a target that differ from the labels, or (without them) from the clean model."""
+    if target == AGREEMENT:
+        return not labelled
+    return target in (ACCURACY, "balanced", "foreground") or target.startswith(_OF_CLASS)
 
 
 OUTSIDE = -2

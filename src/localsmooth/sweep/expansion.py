@@ -20,6 +20,7 @@ from localsmooth.config import (
     parse_configuration,
     parse_graph_configuration,
     read_toml,
+    target_names,
 )
 from localsmooth.disk import expanded
 from localsmooth.sweep.keys import point_keys
@@ -121,6 +122,7 @@ def expand(values: Mapping[str, object], folder: Path | None = None) -> Sweep:
     _require_comparable(points)
     for point in points:
         _require_labels(point)
+        _require_target(point, section.target)
     sweep = Sweep(section, tuple(points))
     _require_flips(sweep)
     for comparison in section.comparison:
@@ -143,6 +145,16 @@ def _require_labels(point: SweepPoint) -> None:
         raise ConfigurationError(
             f'method "{point.method}", {point.label}:\ndata.labels: they are missing, and points are compared by their '
             "quality. Name the labels of the items."
+        )
+
+
+def _require_target(point: SweepPoint, target: str) -> None:
+    """Refuse a target that a point's result would lack."""
+    named = target_names(point.configuration.certificate.targets)
+    if target not in named:
+        raise ConfigurationError(
+            f'method "{point.method}", {point.label}:\ncertificate.targets: radii are those of "{target}", and counted '
+            f"are {', '.join(named)}. Name it there, or change `target`."
         )
 
 

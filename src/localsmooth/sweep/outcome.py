@@ -126,7 +126,7 @@ def operating_point(point: SweepPoint, dataset: xr.Dataset, quality: str, target
     quality
         "miou" or "accuracy".
     target
-        "ratio" or "accuracy".
+        Name of a target of the result.
 
     Raises
     ------
@@ -138,7 +138,11 @@ def operating_point(point: SweepPoint, dataset: xr.Dataset, quality: str, target
     if not counted.any():
         raise InvalidInputError("data", "no item has labels, so that quality is unknown", "Give labels to the items")
     if target not in dataset["target"].values.tolist():
-        raise InvalidInputError("target", f"the result has none for {target}", 'Ask for "ratio"')
+        raise InvalidInputError(
+            "target",
+            f"the result has none for {target!r}",
+            f"Name one of {', '.join(map(str, dataset['target'].values))}",
+        )
     run = run_info(dataset)
     if quality == "miou":
         value = mean_iou(confusion_matrix(prediction, label, counted, len(run.class_names)))

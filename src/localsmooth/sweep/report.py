@@ -11,7 +11,7 @@ from pathlib import Path
 from localsmooth.config import GraphConfiguration
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.metrics import OperatingPoint
-from localsmooth.report import Sides, SweepPage, render_sweep, save_figure
+from localsmooth.report import Sides, SweepPage, inline_title, render_sweep, save_figure
 from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, read_outcomes
 from localsmooth.sweep.point import SweepPoint
@@ -31,7 +31,7 @@ def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepPage:
     for outcome in finished:
         if outcome.numbers is not None:
             methods[outcome.point.method].append(_under(bounds, outcome.point, outcome.numbers))
-    radius, notes = f"ACR of the certified {sweep.section.target}", list[str]()
+    radius, notes = f"ACR, {inline_title(sweep.section.target)}", list[str]()
     if finished and finished[0].run is not None:
         first, run = finished[0], finished[0].run
         kind = f"{sweep.flips}, " if sweep.on_graph else ""

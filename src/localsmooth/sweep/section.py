@@ -70,8 +70,8 @@ class SweepSection(Section):
     """Heading of the report."""
     quality: Literal["miou", "accuracy"] | None = None
     """How well the smoothed classifier predicts, abstentions counted as wrong; by default mIoU, on graphs accuracy."""
-    target: Literal["ratio", "accuracy"] = "ratio"
-    """Whether radii are those of the certified ratio or of the certified accuracy."""
+    target: str = "ratio"
+    """Which target's radii are compared: one of `certificate.targets`, or ratio and accuracy where none are named."""
     flips: Literal["deletions", "additions"] | None = None
     """On graphs: which flips the adversary has, and radii count; deletions by default."""
     base: dict[str, Any]

@@ -19,7 +19,19 @@ from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
 from .smoothing import Smoothing
 from .stopping import StopWhenDecided
-from .targets import TARGETS, Accuracy, Agreement, Balanced, Foreground, OfClass, Ratio, Stakes, Target, Weighted
+from .targets import (
+    TARGETS,
+    Accuracy,
+    Agreement,
+    Balanced,
+    Foreground,
+    OfClass,
+    Ratio,
+    Stakes,
+    Target,
+    Weighted,
+    as_targets,
+)
 
 __all__ = [
     "FINISHED",
@@ -44,6 +56,7 @@ __all__ = [
     "Task",
     "Weighted",
     "arrays",
+    "as_targets",
     "default_certificate",
     "graphs",
     "import_from_folders",

@@ -281,7 +281,7 @@ class OfClass(Target):
     Parameters
     ----------
     of
-        Its name or number.
+        Its name or number. Targets may be named "class:NAME", too.
 
     Raises
     ------
@@ -371,8 +371,15 @@ TARGETS: dict[str, Callable[..., Target]] = {
 }
 
 
-def as_targets(given: Sequence[Target | str] | None) -> tuple[Target, ...]:
+def as_targets(given: Sequence[Target | str] | None, field: str = "targets") -> tuple[Target, ...]:
     """Return targets that may be named; none stands for the usual ones.
+
+    Parameters
+    ----------
+    given
+        Names and targets.
+    field
+        What errors call the argument.
 
     Raises
     ------
@@ -381,21 +388,26 @@ def as_targets(given: Sequence[Target | str] | None) -> tuple[Target, ...]:
     """
     if given is None or (isinstance(given, tuple) and not given):
         return ()
-    require_several("targets", given, "targets")
+    require_several(field, given, "targets")
     made: list[Target] = []
     for one in given:
         if isinstance(one, str):
-            if one not in TARGETS or one == "class":
-                known = ", ".join(name for name in TARGETS if name != "class")
-                raise InvalidInputError("targets", f"{one!r} is not known", f"Name one of {known}, or pass a Target")
-            made.append(TARGETS[one]())
+            made.append(_named(one, field))
         else:
-            require_kind("targets", one, Target)
+            require_kind(field, one, Target)
             made.append(one)
     names = [target.name for target in made]
     if not made or len(set(names)) < len(names):
-        raise InvalidInputError("targets", "there is none, or one comes twice", "Name each once")
+        raise InvalidInputError(field, "there is none, or one comes twice", "Name each once")
     return tuple(made)
+
+
+def _named(name: str, field: str) -> Target:
+    kind, _, of = name.partition(":")
+    if (kind == "class" and of) or (kind in TARGETS and kind != "class" and name == kind):
+        return OfClass(of) if of else TARGETS[kind]()
+    known = ", ".join(name for name in TARGETS if name != "class")
+    raise InvalidInputError(field, f"{name!r} is not known", f"Name one of {known}, class:NAME, or pass a Target")
 
 
 def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Stakes]:
@@ -508,6 +520,8 @@ def _sized(shape: tuple[int, ...]) -> str:
 
 def _class_number(given: str | int, names: Sequence[str], argument: str) -> int:
     number = names.index(given) if isinstance(given, str) and given in names else given
+    if isinstance(number, str) and number.isdecimal():  # as in "class:3"
+        number = int(number)
     if isinstance(number, str) or not 0 <= number < len(names):
         raise InvalidInputError(argument, f"{given!r} is none of the classes", f"Name one of: {', '.join(names)}")
     return number

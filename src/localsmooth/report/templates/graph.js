@@ -7,9 +7,13 @@
   const KEEPS = "#56b4e9", SPARED = "#f0e442", FALLS = "#d55e00", WRONG = "#b9bec4", INK = "#1b1f24";
   const WORDS = {
     keeps: "keeps its prediction, whatever the attack", spared: "could fall on its own, spared by this plan",
-    falls: "broken by this plan", wrong: "predicted wrongly", abstains: "abstains", uncounted: "not certified",
+    falls: "broken by this plan", wrong: "predicted otherwise than it should be", abstains: "abstains", uncounted: "not certified",
   };
   const percent = (share) => (Math.floor(share * 1000 + 1e-9) / 10).toFixed(1) + "\u2009%";
+  // What is certified of a target: outputs and their share, or the share of what they are worth.
+  const amount = (value, total, target) => data.counts.includes(target) ? value + " (" + percent(value / total) + ")" : percent(value / total);
+  const together = (value, total, target) => data.counts.includes(target) ? value + " of " + total + " (" + percent(value / total) + ")" : percent(value / total);
+  const left = (value, total, target) => data.counts.includes(target) ? value : percent(value / total);
   const place = (budgets, wanted) => budgets.findIndex((budget) => budget >= wanted);
   const unpack = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
@@ -28,6 +32,7 @@
     constructor(key, card) {
       this.card = card;
       this.size = card.prediction.length;
+      this.reference = card.label || card.clean;
       this.alone = new Bits(card.alone, card.deletions.length, this.size);
       this.falls = new Map();
       this.canvas = document.querySelector(`canvas[data-graph="${key}"]`);
@@ -90,7 +95,7 @@
     state(i, view) {
       if (!this.card.counted[i]) return "uncounted";
       if (this.card.prediction[i] === this.card.abstains) return "abstains";
-      if (view.target === "accuracy" && this.card.label && this.card.label[i] !== this.card.prediction[i]) return "wrong";
+      if (data.marks.includes(view.target) && this.reference && this.reference[i] !== this.card.prediction[i]) return "wrong";
       if (this.a < 0 || this.d < 0 || !this.broken) return "falls";
       if (this.broken.get(this.a, this.d, i)) return "falls";
       return this.alone.get(this.a, this.d, i) ? "keeps" : "spared";
@@ -174,13 +179,13 @@
       if (!values || !total) return this.text.append("no certificate for this choice");
       if (this.a < 0 || this.d < 0) return this.text.append("nothing was computed at budgets as large as these");
       const certified = values[this.a][this.d], bold = document.createElement("b");
-      bold.textContent = certified + " of " + total;
-      this.text.append("certified ", bold, " (" + percent(certified / total) + ") together");
+      bold.textContent = together(certified, total, view.target);
+      this.text.append("certified ", bold, " together");
       const naive = this.card.certified[view.target].naive;
       if (naive && view.bound !== "naive") {
-        this.text.append(" · each on its own: " + naive[this.a][this.d] + " (" + percent(naive[this.a][this.d] / total) + ")");
+        this.text.append(" · each on its own: " + amount(naive[this.a][this.d], total, view.target));
       }
-      this.text.append(" · the best attack found leaves " + this.card.upper[view.target][view.bound][this.a][this.d]);
+      this.text.append(" · the best attack found leaves " + left(this.card.upper[view.target][view.bound][this.a][this.d], total, view.target));
     }
     tell(tip, lines, event, box) {
       tip.replaceChildren();
@@ -199,7 +204,7 @@
       const values = (this.card.certified[view.target] || {})[view.bound], total = this.card.total[view.target];
       if (!values || !total) return;
       const lines = [`ε⁺ = ${this.card.additions[a]}, ε⁻ = ${this.card.deletions[d]}`];
-      lines.push(`certified ${values[a][d]} of ${total} (${percent(values[a][d] / total)})`);
+      lines.push(`certified ${together(values[a][d], total, view.target)}`);
       this.tell(this.heat.parentElement.querySelector(".tip"), lines, event, this.heat.getBoundingClientRect());
     }
     tellNode(event) {
@@ -231,7 +236,7 @@
     };
     document.getElementById("graph-additions-value").textContent = view.additions;
     document.getElementById("graph-deletions-value").textContent = view.deletions;
-    document.querySelectorAll(".graph-wrong-key").forEach((key) => { key.hidden = view.target !== "accuracy"; });
+    document.querySelectorAll(".graph-wrong-key").forEach((key) => { key.hidden = !data.marks.includes(view.target); });
     shown.forEach((graph) => graph.draw(view));
   }
   function later() { if (!waiting) { waiting = true; requestAnimationFrame(draw); } }

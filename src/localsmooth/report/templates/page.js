@@ -5,6 +5,10 @@
   const KEEPS = [86, 180, 233], FALLS = [213, 94, 0], WRONG_COLOR = [185, 190, 196], WHITE = [255, 255, 255];
   const number = (value) => Number(value.toPrecision(4)).toString();
   const percent = (share) => (Math.floor(share * 1000 + 1e-9) / 10).toFixed(1) + "\u2009%";
+  // What is certified of a target: outputs and their share, or the share of what they are worth.
+  const amount = (value, total, target) => data.counts.includes(target) ? value + " (" + percent(value / total) + ")" : percent(value / total);
+  const together = (value, total, target) => data.counts.includes(target) ? value + " of " + total + " (" + percent(value / total) + ")" : percent(value / total);
+  const left = (value, total, target) => data.counts.includes(target) ? value : percent(value / total);
   // What a list of budgets proves at ε: its entry at the next larger budget, -1 beyond the last one.
   const place = (budgets, epsilon) => budgets.findIndex((budget) => budget >= epsilon * (1 - 1e-12));
 
@@ -91,7 +95,7 @@
         let color = WHITE;
         if (code < ABSTAINS) {
           const falls = now < 0 || (code & ~WRONG) <= now;
-          color = view.target === "accuracy" && code & WRONG ? WRONG_COLOR : falls ? FALLS : KEEPS;
+          color = data.marks.includes(view.target) && code & WRONG ? WRONG_COLOR : falls ? FALLS : KEEPS;
         }
         picture.data.set([...color, 255], 4 * i);
       });
@@ -112,7 +116,7 @@
       const now = place(this.card.budgets, view.epsilon);
       this.cells.forEach((cell, i) => {
         const code = this.codes[i], falls = now < 0 || (code & ~WRONG) <= now;
-        const wrong = view.target === "accuracy" && code & WRONG;
+        const wrong = data.marks.includes(view.target) && code & WRONG;
         cell.className = code === IGNORED ? "" : code === ABSTAINS ? "abstains" : wrong ? "wrong" : falls ? "falls" : "keeps";
       });
     }
@@ -189,12 +193,12 @@
     if (!values || !total) return element.append("no certificate for this choice");
     if (now < 0) return element.append("nothing was computed at budgets as large as this");
     const bold = document.createElement("b");
-    bold.textContent = values[now] + " of " + total;
-    element.append("certified ", bold, " (" + percent(values[now] / total) + ") together");
+    bold.textContent = together(values[now], total, view.target);
+    element.append("certified ", bold, " together");
     const alone = card.certified[view.target].naive;
-    if (alone && view.bound !== "naive") element.append(" · each on its own: " + alone[now] + " (" + percent(alone[now] / total) + ")");
+    if (alone && view.bound !== "naive") element.append(" · each on its own: " + amount(alone[now], total, view.target));
     const upper = card.upper[view.target][view.bound][now];
-    if (upper !== null) element.append(" · the best attack found leaves " + upper);
+    if (upper !== null) element.append(" · the best attack found leaves " + left(upper, total, view.target));
   }
 
   const slider = document.getElementById("budget");
@@ -213,7 +217,7 @@
     const view = { epsilon: budgets[Number(slider.value)], target: target.value, bound: bound.value };
     document.getElementById("epsilon").textContent = number(view.epsilon);
     document.querySelectorAll("[data-count]").forEach((element) => count(element, view));
-    document.querySelectorAll(".wrong-key").forEach((element) => { element.hidden = view.target !== "accuracy"; });
+    document.querySelectorAll(".wrong-key").forEach((element) => { element.hidden = !data.marks.includes(view.target); });
     maps.forEach((map) => map.draw(view));
   }
   const later = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };

@@ -10,6 +10,7 @@ from jaxtyping import Int
 from localsmooth.bounds import CountRule
 from localsmooth.certificates import BaseCertificates, CertifiedOutputs, certify_outputs
 from localsmooth.collective import Problem, Threat, solve
+from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
@@ -42,8 +43,17 @@ def item_stakes(
 def counted_outputs(
     item: SampledItem, prediction: Int[np.ndarray, "outputs"], targets: Sequence[Target]
 ) -> dict[str, Stakes]:
-    """Do as `item_stakes`, for methods that count: targets whose outputs are worth 1 or nothing."""
-    return {name: stakes for name, stakes in item_stakes(item, prediction, targets).items() if stakes.counts}
+    """Do as `item_stakes`, for methods that count: targets whose outputs are worth 1 or nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none.
+    """
+    counted = {name: stakes for name, stakes in item_stakes(item, prediction, targets).items() if stakes.counts}
+    if not counted:
+        raise InvalidInputError("targets", "the baseline counts outputs, and none of them is a count", "Add ratio")
+    return counted
 
 
 def target_kinds(item: SampledItem, targets: Sequence[Target]) -> Int[np.ndarray, "outputs"]:
