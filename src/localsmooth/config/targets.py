@@ -14,7 +14,7 @@ from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
 from localsmooth.errors import InvalidInputError
 from localsmooth.registry import Registry
 from localsmooth.results import ACCURACY, RATIO
-from localsmooth.tasks.targets import Foreground, OfClass, Target, Weighted, as_targets
+from localsmooth.tasks import Foreground, OfClass, Target, Weighted, as_targets
 
 __all__ = ["TARGET_SECTIONS", "AnyTarget", "TargetSection", "make_targets", "target_names"]
 
