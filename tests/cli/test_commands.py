@@ -156,12 +156,12 @@ def test_a_directory_of_another_run_is_refused_before_sampling(folder: Path) -> 
     with pytest.raises(StoreError, match="holds a run already"):
         invoke("certify", folder / "run.toml", "--out", folder / "run", "--store", f"file://{elsewhere}")
     assert not (elsewhere / "manifest.json").exists()
-    (folder / "other.toml").write_text(changed(CONFIG, ("n_bound = 300", "n_bound = 400")))
+    (folder / "other.toml").write_text(changed(CONFIG, ("n_candidate = 20", "n_candidate = 30")))
     assert (
         invoke("certify", folder / "other.toml", "--out", folder / "two", "--store", f"file://{elsewhere}").exit_code
         == 0
     )
-    with pytest.raises(StoreError, match=r"plan\.n_bound"):
+    with pytest.raises(StoreError, match=r"plan\.n_candidate"):
         invoke("certify", folder / "other.toml", "--out", folder / "run", "--store", f"file://{elsewhere}")
 
 

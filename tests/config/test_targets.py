@@ -119,7 +119,7 @@ def test_baselines_say_so_where_nothing_is_a_count(folder: Path) -> None:
         noise='distribution = "gaussian"\nsigma_min = 0.2\nsigma_max = 0.2',
     )
     (folder / "run.toml").write_text(text)
-    with pytest.raises(InvalidInputError, match="none of them is a count"):
+    with pytest.raises(InvalidInputError, match="baselines count them"):
         invoke("certify", folder / "run.toml", "--out", folder / "run")
 
 

@@ -88,7 +88,7 @@ def test_scores_votes_and_both_on_the_same_samples(tmp_path: Path) -> None:
         recertify(tmp_path / "run", certificates=(GaussianScores(),), score_bound=Betting())["eta"].values,
     )
     assert (first["eta"].values <= better * (1 + 1e-9)).all()
-    with pytest.raises(InvalidInputError, match="rule for votes only"):
+    with pytest.raises(InvalidInputError, match="fixed_threshold_holm"):
         recertify(tmp_path / "run", certificates=both, simultaneous=FixedThresholdHolm(0.9))
 
 
