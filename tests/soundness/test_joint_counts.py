@@ -110,7 +110,7 @@ def test_isotropic_baseline_counts_alike() -> None:
     theirs = Cohen().certify(drawn, Gaussian(), joint())
     for target in (RATIO, ACCURACY):
         mine, others = ours.curves[target, "envelope"].certified, theirs.curves[target, "naive"].certified
-        # The baseline bounds right and wrong outputs apart, whatever is counted: a whole output may be lost in rounding.
+        # The baseline bounds right and wrong outputs apart whatever is counted: an output may be lost in rounding.
         assert (mine >= others).all()
         assert (mine - others).max() <= 1
     np.testing.assert_array_equal(ours.prediction, theirs.prediction)
