@@ -19,6 +19,7 @@ import numpy as np
 from vote_fields import VoteField
 
 from localsmooth.bounds import (
+    Automatic,
     Bonferroni,
     CandidateVotes,
     CandidateWeights,
@@ -35,7 +36,7 @@ from localsmooth.certificates import gaussian_vote_eta
 from localsmooth.collective import Ball, Envelope, Problem, solve
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.pipeline import recertify, settings_of
-from localsmooth.results import ACCURACY, RATIO
+from localsmooth.results import ACCURACY, RATIO, budget_kinds, kind_curve
 
 ALPHA = 0.01
 N_CANDIDATE = 128
@@ -56,7 +57,7 @@ class Uncorrected:
         return VoteBounds(clopper_pearson_lower(votes, n, alpha), 0, simultaneous=False)
 
 
-def rules(outputs: int, n: int) -> dict[str, Sharing]:
+def rules(outputs: int, n: int) -> dict[str, Sharing | Automatic]:
     """Every rule, Bonferroni first."""
     return {
         "bonferroni": Bonferroni(),
@@ -64,6 +65,7 @@ def rules(outputs: int, n: int) -> dict[str, Sharing]:
         "k-fwer": pick_k(outputs, n, ALPHA),
         "k = 1 %": KFamilywise(max(1, outputs // 100)),
         "joint": JointCount(),
+        "automatic": Automatic(),
         "joint, no fit": JointCount(fit=False),
         "joint, apart": JointCount(spare=0),
         "none": Uncorrected(),
@@ -71,14 +73,14 @@ def rules(outputs: int, n: int) -> dict[str, Sharing]:
 
 
 def show(title: str, values: dict[str, float], seconds: float) -> None:
-    """One line: each rule's radius, and how joint compares with Bonferroni."""
-    gain = values["joint"] / max(values["bonferroni"], 1e-12) - 1
+    """One line: each rule's radius, and how the automatic choice compares with Bonferroni."""
+    gain = values["automatic"] / max(values["bonferroni"], 1e-12) - 1
     cells = "  ".join(f"{value:13.4f}" for value in values.values())
     print(f"{title:38s}{cells}  {100 * gain:+8.1f} %  {1000 * seconds:6.0f} ms", flush=True)
 
 
 def header(names: list[str]) -> None:
-    print(f"{'':38s}" + "  ".join(f"{name:>13s}" for name in names) + "   joint/bonf.  time of joint")
+    print(f"{'':38s}" + "  ".join(f"{name:>13s}" for name in names) + "   automatic/bonf.  time of joint")
 
 
 def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float], float]:
@@ -93,6 +95,8 @@ def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float
     spent = 0.0
     for name, rule in rules(votes.size, field.samples).items():
         start = time.perf_counter()
+        if isinstance(rule, Automatic):
+            rule = rule.choose(first, field.samples, ALPHA, group)
         if isinstance(rule, CountRule):
             bounds = rule.count_bounds(votes, field.samples, ALPHA, group, first)
         else:
@@ -161,13 +165,11 @@ def curves(result: Any, target: str) -> dict[str, float]:
     def radius(budgets: np.ndarray, certified: np.ndarray) -> float:
         return average_certifiable_radius(budgets, (certified / total[:, None]).mean(axis=0)).value
 
-    if "joint_certified" not in result:
-        return {"": radius(result["budget"].values, result["certified"].sel(target=target, bound="envelope").values)}
-    table = result["joint_certified"].sel(target=target, bound="envelope").values
-    made = {
-        ", deletions": radius(result["deletion"].values.astype(float), table[:, 0, :]),
-        ", additions": radius(result["addition"].values.astype(float), table[:, :, 0]),
-    }
+    made: dict[str, float] = {}
+    for kind in budget_kinds(result):
+        curve = kind_curve(result, kind)
+        certified = curve["certified"].sel(target=target, bound="envelope").values
+        made[f", {kind}"] = radius(curve["budget"].values.astype(float), certified)
     return {name: value for name, value in made.items() if value > 0}
 
 

@@ -58,7 +58,7 @@ class _PerOutput(ItemMethod):
 
     def certify(self, item: SampledItem, noise: Noise, settings: Settings) -> ItemResult:
         """Certify one item; see `ItemMethod.certify`."""
-        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, target_kinds(item, settings.targets))
+        bounds = item.votes.bounds(settings.sharing, settings.alpha, target_kinds(item, settings.targets))
         joint = gaussian_vote_eta(bounds.lower)
         eta = joint if bounds.alone is None else gaussian_vote_eta(bounds.alone)
         prediction = np.where(eta > 0, item.votes.candidate, ABSTAIN).astype(np.int64)
@@ -88,10 +88,11 @@ class Cohen(_PerOutput):
     """Radius σ·Φ⁻¹(q) for every output on its own, q from Clopper–Pearson, all outputs at once; then counted.
 
     Cohen et al. 2019 certify one output at level α. For the count to be a promise the outputs share α, by the rule of
-    the settings (Bonferroni by default). This is also the counted form of SegCertify.
+    the settings. This is also the counted form of SegCertify.
     """
 
     name = "cohen"
+    counts = True
 
     def adjust(self, settings: Settings) -> Settings:
         """Use Gaussian votes, and refuse other threats than the l2 ball."""

@@ -98,7 +98,7 @@ class ReceptiveFields(ItemMethod):
         threat = settings.threat.threat(settings.budgets, item.image, fine, noise)
         constraints = require_one_ball(self.name, threat, len(noise.kinds) * atoms.inputs.count)
         # Every output has a field of its own, so that no two are asked the same.
-        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, None)
+        bounds = item.votes.bounds(settings.sharing, settings.alpha, None)
         lower = bounds.lower
         sets, radius = (
             self._flip_sets(lower, noise, item.layout, atoms, constraints)

@@ -151,7 +151,8 @@ class SparseSmooth(ItemMethod):
     """
 
     horizon: int = 512
-    name = "sparse-smooth"
+    counts = True
+    name = "sparse_smooth"
 
     def __post_init__(self) -> None:
         if self.horizon < 1:
@@ -170,7 +171,7 @@ class SparseSmooth(ItemMethod):
         """Certify one item; see `ItemMethod.certify`."""
         threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
         constraints = require_one_ball(self.name, threat, len(noise.kinds) * item.layout.inputs.count)
-        bounds = item.votes.bounds(settings.simultaneous, settings.alpha, target_kinds(item, settings.targets))
+        bounds = item.votes.bounds(settings.sharing, settings.alpha, target_kinds(item, settings.targets))
         lower, shown = bounds.lower, bounds.shown
         frontier = frontier_in_ball(noise, item.layout, np.maximum(lower, shown), constraints, self.horizon)
         needed = needed_by_size(frontier, constraints)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from localsmooth.bounds.automatic import Automatic
 from localsmooth.bounds.bernstein import EmpiricalBernstein
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
@@ -32,8 +33,9 @@ from localsmooth.bounds.votes import NumericalError, clopper_pearson_lower
 from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, CandidateWeights, CountRule, Sharing, complete
 
 # One line per rule for many outputs that a configuration can name.
-SIMULTANEOUS: dict[str, Callable[..., Simultaneous | CountRule]] = {
-    rule.name: rule for rule in (Bonferroni, KFamilywise, WeightedBonferroni, JointCount, FixedThresholdHolm, PaperHolm)
+SIMULTANEOUS: dict[str, Callable[..., Simultaneous | CountRule | Automatic]] = {
+    rule.name: rule
+    for rule in (Automatic, JointCount, Bonferroni, KFamilywise, WeightedBonferroni, FixedThresholdHolm, PaperHolm)
 }
 
 # One line per bound on scores that a configuration can name.
@@ -45,6 +47,7 @@ __all__ = [
     "SCORE_BOUNDS",
     "SIMULTANEOUS",
     "SMALLEST_LEVEL",
+    "Automatic",
     "Betting",
     "Bonferroni",
     "CandidateRule",

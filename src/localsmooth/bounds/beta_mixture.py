@@ -16,9 +16,11 @@ import numpy as np
 from jaxtyping import Float, Integer, Num
 from scipy import special
 
+from localsmooth.blocks import look_up
 from localsmooth.bounds.binomial import log_factorial
+from localsmooth.bounds.weighting import CandidateVotes
 
-__all__ = ["BetaMixture", "Evidence", "broad_mixture", "fitted_mixture"]
+__all__ = ["BetaMixture", "Evidence", "broad_mixture", "candidate_prior", "fitted_mixture"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 # Beta(a, b): error probabilities around a / (a + b), from hopeless outputs to those that err once in a million.
@@ -83,6 +85,29 @@ class BetaMixture:
         )
         return Evidence(total, error)
 
+    def draw_errors(
+        self, kind: Integer[np.ndarray, " outputs"], trials: int, generator: np.random.Generator
+    ) -> Integer[np.ndarray, " outputs"]:
+        """Draw how many of an output's votes are errors, if its error probability follows the prior.
+
+        Parameters
+        ----------
+        kind
+            Class of each output.
+        trials
+            Number of votes.
+        generator
+            Where the draws come from.
+        """
+        shares = np.cumsum(np.exp(self.log_weights), axis=1)
+        drawn = generator.random(kind.size) * shares[kind, -1]
+        component = (drawn[:, None] >= shares[kind, :-1]).sum(axis=1)
+        errs = np.flatnonzero(component)
+        beta, of = component[errs] - 1, kind[errs]
+        probability = np.zeros(kind.size)
+        probability[errs] = generator.beta(_A[beta] + self.errors[of], _B[beta] + self.rights[of])
+        return generator.binomial(trials, probability)
+
 
 def broad_mixture() -> BetaMixture:
     """The prior where nothing is known of the outputs."""
@@ -116,6 +141,25 @@ def fitted_mixture(
     each = (1 - _KEPT) * _normalised(likelihood * weights) + _KEPT * weights
     with np.errstate(divide="ignore"):
         return BetaMixture(np.log(_normalised(each)), x[:, 0], trials - x[:, 0])
+
+
+def candidate_prior(candidates: CandidateVotes) -> tuple[BetaMixture, Integer[np.ndarray, " outputs"]]:
+    """Priors, and which of them each output has: outputs of about as many errors in the candidate stage share one.
+
+    Parameters
+    ----------
+    candidates
+        What the candidate stage saw.
+    """
+    errors = np.asarray(candidates.n - candidates.votes)
+    seen = np.bincount(errors, minlength=candidates.n + 1)
+    bins = np.unique((2 * np.log2(1 + np.arange(candidates.n + 1))).astype(np.int64), return_inverse=True)[1]
+    members = np.bincount(bins, seen)
+    middle = np.bincount(bins, seen * np.arange(candidates.n + 1)) / np.maximum(members, 1)
+    used = np.flatnonzero(members)
+    number = np.cumsum(members > 0) - 1
+    prior = fitted_mixture(np.round(middle[used]).astype(np.int64), candidates.n, members[used])
+    return prior, look_up(number[bins].astype(np.int16), errors)
 
 
 def _first() -> Float[np.ndarray, " components"]:

@@ -47,7 +47,7 @@ from jaxtyping import Float, Integer
 from scipy import special
 
 from localsmooth.blocks import look_up
-from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, fitted_mixture
+from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, candidate_prior
 from localsmooth.bounds.cases import distinct_cases
 from localsmooth.bounds.simultaneous import Bonferroni, VoteBounds
 from localsmooth.bounds.votes import Count, NumericalError
@@ -159,7 +159,7 @@ class JointCount:
         """
         trials = _checked(votes, n, alpha, stratum)
         known = candidates if self.fit else None
-        prior, kind = _prior(known, stratum)
+        prior, kind = (broad_mixture(), np.zeros(votes.size, np.int8)) if known is None else candidate_prior(known)
         number, edges = _bins(trials - votes)
         outside = np.maximum(stratum, -1) + 1
         first, row = distinct_cases(number, trials, kind, outside)
@@ -224,23 +224,6 @@ def _checked(
     if int(votes.min()) < 0 or bool(np.any(votes > trials)):
         raise InvalidInputError("votes", "a count lies outside 0 … n", "Pass the number of successes among n samples")
     return trials
-
-
-def _prior(
-    candidates: CandidateVotes | None, stratum: Integer[np.ndarray, " outputs"]
-) -> tuple[BetaMixture, Integer[np.ndarray, " outputs"]]:
-    """Priors, and which of them each output has: outputs of about as many errors in the candidate stage share one."""
-    if candidates is None:
-        return broad_mixture(), np.zeros(stratum.size, dtype=np.int8)
-    errors = np.asarray(candidates.n - candidates.votes)
-    seen = np.bincount(errors, minlength=candidates.n + 1)
-    bins = np.unique((2 * np.log2(1 + np.arange(candidates.n + 1))).astype(np.int64), return_inverse=True)[1]
-    members = np.bincount(bins, seen)
-    middle = np.bincount(bins, seen * np.arange(candidates.n + 1)) / np.maximum(members, 1)
-    used = np.flatnonzero(members)
-    number = np.cumsum(members > 0) - 1
-    prior = fitted_mixture(np.round(middle[used]).astype(np.int64), candidates.n, members[used])
-    return prior, look_up(number[bins].astype(np.int16), errors)
 
 
 def _bins(

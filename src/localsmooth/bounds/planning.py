@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from localsmooth.bounds.automatic import Automatic
 from localsmooth.bounds.simultaneous import Bonferroni, KFamilywise
 from localsmooth.bounds.votes import clopper_pearson_lower
 from localsmooth.bounds.weighting import Sharing
@@ -16,7 +17,9 @@ from localsmooth.errors import InvalidInputError
 __all__ = ["pick_k", "require_certifiable", "smallest_sample_count"]
 
 
-def smallest_sample_count(alpha: float, n_outputs: int, threshold: float = 0.5, strategy: Sharing | None = None) -> int:
+def smallest_sample_count(
+    alpha: float, n_outputs: int, threshold: float = 0.5, strategy: Sharing | Automatic | None = None
+) -> int:
     """Return the smallest number of votes with which a unanimous output could be bounded above a threshold.
 
     Parameters
@@ -57,7 +60,7 @@ def require_certifiable(
     n_outputs: int,
     *,
     threshold: float = 0.5,
-    strategy: Sharing | None = None,
+    strategy: Sharing | Automatic | None = None,
 ) -> None:
     """Refuse a sampling plan under which every output would abstain whatever the model answers.
 

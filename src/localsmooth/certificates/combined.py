@@ -121,11 +121,16 @@ class OutputVotes:
             clean=None if self.clean is None else self.clean[outputs],
         )
 
-    def rule(self, simultaneous: Simultaneous | CandidateRule, alpha: float) -> Simultaneous:
-        """Complete a rule that waits for the candidate stage."""
+    @property
+    def n_planned(self) -> int:
+        """N₂ as it was planned."""
         planned = self.n if self.planned is None else self.planned
         assert isinstance(planned, int)
-        return complete(simultaneous, self.candidate_votes, planned, alpha)
+        return planned
+
+    def rule(self, simultaneous: Simultaneous | CandidateRule, alpha: float) -> Simultaneous:
+        """Complete a rule that waits for the candidate stage."""
+        return complete(simultaneous, self.candidate_votes, self.n_planned, alpha)
 
     def bounds(
         self,

@@ -19,7 +19,7 @@ from localsmooth.collective import BOUNDS, Bound, Exact
 from localsmooth.config.base_certificates import ExactVotesSection
 from localsmooth.config.baselines import AnyBaseline
 from localsmooth.config.faults import ConfigurationError
-from localsmooth.config.rules import AnyRule, BonferroniSection
+from localsmooth.config.rules import AnyRule, AutomaticSection
 from localsmooth.config.section import Named, Section
 from localsmooth.config.targets import AnyTarget, make_targets
 from localsmooth.config.threats import AnyThreat
@@ -78,7 +78,7 @@ class StrategySection(Section):
     """Orders of renyi-votes."""
     exact_votes: ExactVotesSection = Field(default_factory=ExactVotesSection)
     """Settings of exact-votes; many samples deserve more `vectors`."""
-    many_outputs: AnyRule = Field(default_factory=lambda: BonferroniSection(rule="bonferroni"))
+    many_outputs: AnyRule = Field(default_factory=lambda: AutomaticSection(rule="automatic"))
     """How alpha is shared among the outputs."""
     score_bound: Literal["empirical_bernstein", "cdf_band", "betting"] = "empirical_bernstein"
     """Bound on scores, for certificates from scores."""

@@ -6,11 +6,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from localsmooth.bounds import Bonferroni, CandidateWeights, FixedThresholdHolm, JointCount, KFamilywise, PaperHolm
+from localsmooth.bounds import (
+    Automatic,
+    Bonferroni,
+    CandidateWeights,
+    FixedThresholdHolm,
+    JointCount,
+    KFamilywise,
+    PaperHolm,
+)
 from localsmooth.config.section import Section
 
 __all__ = [
     "AnyRule",
+    "AutomaticSection",
     "BonferroniSection",
     "FixedThresholdHolmSection",
     "JointCountSection",
@@ -18,6 +27,16 @@ __all__ = [
     "PaperHolmSection",
     "WeightedBonferroniSection",
 ]
+
+
+class AutomaticSection(Section):
+    """Joint count, or Bonferroni where the candidate stage says that it promises more."""
+
+    rule: Literal["automatic"]
+
+    def build(self) -> Automatic:
+        """Make the rule."""
+        return Automatic()
 
 
 class BonferroniSection(Section):
@@ -89,7 +108,8 @@ class JointCountSection(Section):
 
 
 AnyRule = Annotated[
-    BonferroniSection
+    AutomaticSection
+    | BonferroniSection
     | KFamilywiseSection
     | WeightedBonferroniSection
     | JointCountSection

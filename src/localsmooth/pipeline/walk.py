@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import NoneType
@@ -20,7 +21,17 @@ from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_s
 from localsmooth.pipeline.run import Run
 from localsmooth.runs import FileStore, OtherRunError, SamplingPlan, Store
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, load_record, require_anytime, sampled_at, save_record
+from localsmooth.tasks import (
+    FINISHED,
+    Asked,
+    RunRecord,
+    Smoothing,
+    Task,
+    load_record,
+    require_anytime,
+    sampled_at,
+    save_record,
+)
 
 __all__ = ["certify"]
 
@@ -98,7 +109,7 @@ def certify(
         require_stopping(assignment.subject, plan)
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
-        _require_may_grow(tallied, plan, prove, out)
+        _require_may_grow(task, stores, plan, prove, out)
         told = default_progress() if run.progress is None else run.progress
         if assignment.told:
             told.message(assignment.told)
@@ -144,13 +155,21 @@ def certify(
     return result
 
 
-def _require_may_grow(store: Store, plan: SamplingPlan, prove: Any, place: object) -> None:
+def _require_may_grow(
+    task: Task[Any, Any], stores: tuple[Store, Store], plan: SamplingPlan, prove: Any, place: Path | None
+) -> None:
     """Refuse more samples than a run began with, before any is drawn, where what is proven does not hold then."""
+    kept, store = stores
     known = store.configuration
     if known is None or (isinstance(store, FileStore) and store.untouched):
         return
     if known.first is not None or plan.n_bound > (known.samples or plan.n_bound):
         require_anytime(prove, sequence=plan.stop is not None, place=place)
+        if place is None or not (place / FINISHED).is_file():
+            return  # what is wrong with it is told when it is finished
+        record = load_record(place)
+        first = record.n_bound if known.first is None else known.first
+        task.settle(task.load(record, kept), prove, replace(record, extended=first))
 
 
 def _require_same_kind(out: Path, name: str) -> None:

@@ -162,6 +162,22 @@ class Task(ABC, Generic[Sampled, Asked]):
 
     @classmethod
     @abstractmethod
+    def settle(cls, sampled: Sampled, settings: Asked, record: RunRecord) -> Sequence[Asked]:
+        """The settings of each item, with the rule for many outputs that the candidate stage chose.
+
+        Parameters
+        ----------
+        sampled, settings, record
+            As for `result`.
+
+        Raises
+        ------
+        InvalidInputError
+            If it does not hold for the run.
+        """
+
+    @classmethod
+    @abstractmethod
     def result(
         cls,
         sampled: Sampled,

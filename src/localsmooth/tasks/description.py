@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from localsmooth.bounds import CountRule
+from localsmooth.bounds import Automatic, CountRule, Sharing
 from localsmooth.certificates import OutputVotes, ScoreCertificate
 from localsmooth.layout import Layout
 from localsmooth.results import RunInfo, Saving, SmoothedClassifier
@@ -91,6 +92,7 @@ def run_facts(
     record: RunRecord,
     settings: Strategies,
     sampled: Sequence[tuple[Layout, OutputVotes]],
+    rules: Sequence[Sharing],
     configuration: RunIdentity | None,
     assumptions: Sequence[str],
     *,
@@ -108,6 +110,8 @@ def run_facts(
         What was proven.
     sampled
         Layout and votes of each item.
+    rules
+        How the outputs of each shared α.
     configuration
         What the tallies depend on.
     assumptions
@@ -125,8 +129,8 @@ def run_facts(
         "alpha": settings.alpha,
         "class_names": tuple(record.class_names),
         "bound_names": tuple(settings.bounds),
-        "assumptions": (*assumptions, *_assumptions(settings, record, saving, outputs, one_basis)),
-        "proven": settings.simultaneous.simultaneous,
+        "assumptions": (*assumptions, *_assumptions(settings, rules, record, saving, outputs, one_basis)),
+        "proven": all(rule.simultaneous for rule in rules),
         "saving": saving,
         "smoothing": describe_smoothing(configuration, [layout for layout, _ in sampled], record.sampled),
     }
@@ -145,7 +149,12 @@ def _saving(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) ->
 
 
 def _assumptions(
-    settings: Strategies, record: RunRecord, saving: Saving | None, outputs: str, one_basis: bool
+    settings: Strategies,
+    rules: Sequence[Sharing],
+    record: RunRecord,
+    saving: Saving | None,
+    outputs: str,
+    one_basis: bool,
 ) -> list[str]:
     """Sentences that a promise rests on whatever the kind of input."""
     sentences: list[str] = []
@@ -155,8 +164,19 @@ def _assumptions(
             f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
             "which holds at every number of samples at once."
         )
+    if isinstance(settings.simultaneous, Automatic):
+        chosen = Counter(rule.name for rule in rules)
+        among = "" if len(chosen) == 1 else f" ({', '.join(f'{name} for {n} items' for name, n in chosen.items())})"
+        sentences.append(
+            f"How {outputs} share α was chosen from the candidate stage, whose samples are independent of those that "
+            f"bound the votes{among}."
+        )
     if record.extended is not None:
-        holds = settings.simultaneous.name if record.sequence is None else "the confidence sequence of early stopping"
+        holds = (
+            " and ".join(sorted({rule.name for rule in rules}))
+            if record.sequence is None
+            else "the confidence sequence of early stopping"
+        )
         sentences.append(
             f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were "
             f"drawn may depend on the votes: {holds} holds at every number of samples at once."
@@ -165,16 +185,16 @@ def _assumptions(
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if one_basis and len({isinstance(each, ScoreCertificate) for each in settings.certificates}) > 1:
         sentences.append(ONE_BASIS)
-    if isinstance(settings.simultaneous, CountRule):
+    if any(isinstance(rule, CountRule) for rule in rules):
         sentences.append(
             f"Bounds are for the certified counts: these hold with probability 1 − α, at every number of samples. The "
             f"probability, threshold and radius shown for one of the {outputs}, and whether it abstains, follow from a "
             f"bound at level α of its own, as a description; they do not hold for all {outputs} together."
         )
-    elif settings.simultaneous.discount:
+    discount = max(0 if isinstance(rule, CountRule) else rule.discount for rule in rules)
+    if discount:
         sentences.append(
-            f"Up to {settings.simultaneous.discount} bounds may fail unnoticed; as many {outputs} are subtracted from "
-            "every certified count."
+            f"Up to {discount} bounds may fail unnoticed; as many {outputs} are subtracted from every certified count."
         )
     if record.noise.get("clamp"):
         sentences.append("Noisy inputs are clamped to the input bounds; the clamp is part of the base classifier.")

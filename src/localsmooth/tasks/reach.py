@@ -7,7 +7,7 @@ needed for a certificate to be true, and no real run gets farther.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,12 +21,21 @@ from localsmooth.bounds import (
     VoteBounds,
     VoteConfidenceSequence,
 )
-from localsmooth.certificates import OutputVotes, ScoreCertificate
+from localsmooth.certificates import OutputVotes
 from localsmooth.collective import Bound, Constraints, Envelope, Exact, LinearProgram, Milp
 from localsmooth.errors import InvalidInputError
 from localsmooth.tasks.strategies import Strategies
 
-__all__ = ["KnownVotes", "Planned", "budget_steps", "cheap_bounds", "farthest", "settled_bounds", "unanimous"]
+__all__ = [
+    "KnownVotes",
+    "Planned",
+    "budget_steps",
+    "cheap_bounds",
+    "farther",
+    "farthest",
+    "settled_bounds",
+    "unanimous",
+]
 
 _DOUBLINGS, _PRECISION, _STEPS = 50, 1e-3, 12
 
@@ -103,8 +112,8 @@ def unanimous(
     planned: Planned,
     settings: Strategies,
     ignored: Bool[np.ndarray, "outputs"] | None = None,
-) -> KnownVotes | None:
-    """Votes of which every one is for class 0, with their bounds; None where scores are bounded.
+) -> KnownVotes:
+    """Votes of which every one is for class 0, with their bounds.
 
     Where shares of α follow the candidate stage, any output is bounded as if it had all of α: no shares promise more.
 
@@ -119,8 +128,6 @@ def unanimous(
     ignored
         Outputs that do not count.
     """
-    if any(isinstance(certificate, ScoreCertificate) for certificate in settings.certificates):
-        return None
     size, n = group.size, planned.n_bound
     zeros = np.zeros(size, dtype=np.int64)
     first = CandidateVotes(np.full(size, planned.n_candidate), planned.n_candidate)
@@ -129,7 +136,7 @@ def unanimous(
         one = votes.part(np.zeros(1, dtype=np.int64)).bounds(Bonferroni(), settings.alpha, None)
         return replace(votes, known=replace(one, lower=np.repeat(one.lower, size)))
     stratum = group.astype(np.int64) if ignored is None else np.where(ignored, -1, group)
-    return replace(votes, known=votes.bounds(settings.simultaneous, settings.alpha, stratum))
+    return replace(votes, known=votes.bounds(settings.sharing, settings.alpha, stratum))
 
 
 def settled_bounds(votes: KnownVotes, group: Int[np.ndarray, "outputs"]) -> Int[np.ndarray, "some"]:
@@ -207,6 +214,20 @@ def farthest(holds: Callable[[float], bool], start: float = 1.0, whole: bool = F
         middle = float((low + high) // 2) if whole else (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def farther(reaches: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The farthest of several reaches, by collective bound.
+
+    Parameters
+    ----------
+    reaches
+        Each by bound.
+    """
+    made: dict[str, float] = {}
+    for reach in reaches:
+        made |= {name: max(value, made.get(name, 0.0)) for name, value in reach.items()}
+    return made
 
 
 def budget_steps(reach: Mapping[str, float], whole: bool = False, field: str = "budgets") -> tuple[float, ...]:

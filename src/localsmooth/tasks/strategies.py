@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Int
 
 from localsmooth.bounds import (
+    Automatic,
     Bonferroni,
     CandidateRule,
     CountRule,
     EmpiricalBernstein,
+    JointCount,
     ScoreBound,
     Sharing,
     Simultaneous,
 )
-from localsmooth.certificates import ScoreCertificate, VoteCertificate
+from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
@@ -25,6 +31,7 @@ from localsmooth.tasks.targets import Target, as_targets
 __all__ = ["Strategies", "as_number"]
 
 _SMALLEST_ALPHA = 1e-60
+_Some = TypeVar("_Some", bound="Strategies")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -47,7 +54,7 @@ class Strategies(ABC):
     alpha: float
     certificates: tuple[VoteCertificate | ScoreCertificate, ...]
     bounds: Mapping[str, Bound]
-    simultaneous: Sharing
+    simultaneous: Sharing | Automatic
     score_bound: ScoreBound
     targets: tuple[Target, ...]
 
@@ -56,7 +63,7 @@ class Strategies(ABC):
         alpha: float,
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None,
         bounds: AnyBounds | None,
-        simultaneous: Sharing | None,
+        simultaneous: Sharing | Automatic | None,
         score_bound: ScoreBound | None,
         targets: Sequence[Target | str] | None = None,
     ) -> None:
@@ -71,20 +78,83 @@ class Strategies(ABC):
         require_several("certificates", certificates or (), "base certificates")
         for one in certificates or ():
             require_kind("certificates", one, VoteCertificate, ScoreCertificate)
-        require_kind("simultaneous", simultaneous, Simultaneous, CandidateRule, CountRule, NoneType)
+        require_kind("simultaneous", simultaneous, Simultaneous, CandidateRule, CountRule, Automatic, NoneType)
         require_kind("score_bound", score_bound, ScoreBound, NoneType)
         self._hold(
             alpha=failure,
             certificates=tuple(certificates or ()),
             bounds=named,
-            simultaneous=Bonferroni() if simultaneous is None else simultaneous,
+            simultaneous=Automatic() if simultaneous is None else simultaneous,
             score_bound=EmpiricalBernstein() if score_bound is None else score_bound,
             targets=as_targets(targets),
         )
+        if self.needs_scores:
+            self._count_nothing()
 
     def _hold(self, **values: object) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def _count_nothing(self) -> None:
+        """Let the rule that is chosen automatically be Bonferroni's, where counts cannot be bounded."""
+        if isinstance(self.simultaneous, Automatic):
+            self._hold(simultaneous=Bonferroni())
+
+    def alternatives(self: _Some) -> tuple[_Some, ...]:
+        """The settings with each rule that may be chosen automatically; themselves where the rule is fixed."""
+        if not isinstance(self.simultaneous, Automatic):
+            return (self,)
+        return replace(self, simultaneous=JointCount()), replace(self, simultaneous=Bonferroni())
+
+    def settled(
+        self: _Some, votes: OutputVotes, group: Int[np.ndarray, "outputs"], extended: int | None = None
+    ) -> _Some:
+        """Choose the rule for an item, where it is chosen automatically.
+
+        Parameters
+        ----------
+        votes
+            The item's tallies.
+        group
+            Output group of each output that shares α; negative for those that never count.
+        extended
+            N₂ as the run began, if it went on with more.
+
+        Raises
+        ------
+        InvalidInputError
+            If the run went on, and the rule that was chosen when it began does not hold then.
+        """
+        if not isinstance(self.simultaneous, Automatic):
+            return self
+        if votes.sequence is not None:  # which holds where votes end sampling, as counts do
+            return replace(self, simultaneous=JointCount())
+        planned = votes.n_planned if extended is None else extended
+        chosen = self.simultaneous.choose(votes.candidate_votes, planned, self.alpha, group)
+        if extended is not None and not isinstance(chosen, CountRule):
+            raise InvalidInputError(
+                "simultaneous",
+                f"the outputs of an item share α by {chosen.name}, as was chosen when the run began, and that needs a "
+                "number of samples that is fixed beforehand",
+                'Begin a run with JointCount (many_outputs = { rule = "joint_count" }) if it shall go on after looking',
+            )
+        return replace(self, simultaneous=chosen)
+
+    def common(self: _Some, rules: Sequence[Sharing]) -> _Some:
+        """The settings with the rule that was chosen for all items, if it was the same.
+
+        Parameters
+        ----------
+        rules
+            That of each item.
+        """
+        return self if any(rule != rules[0] for rule in rules) else replace(self, simultaneous=rules[0])
+
+    @property
+    def sharing(self) -> Sharing:
+        """The rule for many outputs, once it is settled."""
+        assert not isinstance(self.simultaneous, Automatic), "the rule has not been chosen"
+        return self.simultaneous
 
     @property
     @abstractmethod

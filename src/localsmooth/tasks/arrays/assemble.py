@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from localsmooth.bounds import Sharing
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
 from localsmooth.results import ItemResult, build_dataset, certifies_beyond, consistent, finite_reach
 from localsmooth.runs import RunIdentity
-from localsmooth.tasks.arrays.item import certify_item
+from localsmooth.tasks.arrays.item import certify_item, counting_groups
 from localsmooth.tasks.arrays.reach import reach_of_items, reach_of_shares, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
@@ -20,7 +21,7 @@ from localsmooth.tasks.description import run_facts
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "settle_items"]
 
 
 def assemble(
@@ -57,24 +58,28 @@ def assemble(
         for item in items:
             method.require(item.layout, noise)
     names = " and ".join(certificate.name for certificate in settings.certificates)
-    ours = (f"Base certificates: {names}; bounds joined over all outputs by {settings.simultaneous.name}.",)
     threat = settings.threat.words(noise)
     tell = None if progress is None else progress.message
     certify = partial(certify_item, tell=tell) if method is None else method.certify
     certified: list[ItemResult] = []
-    for item in items:
+    rules: list[Sharing] = []
+    for item, settled in zip(items, settle_items(items, settings, record), strict=True):
         tell_certifying(progress, len(certified), len(items))
-        certified.append(consistent(certify(item, noise, settings)))
+        certified.append(consistent(certify(item, noise, settled)))
+        rules.append(settled.sharing)
     tell_certifying(progress, len(items), len(items))
     limit = (
         None if certifies_beyond(certified, np.array(settings.budgets) > 0) else reach_of_shares(items, noise, settings)
     )
+    common = settings.common(rules)
+    ours = (f"Base certificates: {names}; bounds joined over all outputs by {common.simultaneous.name}.",)
     run = run_facts(
         record,
         settings,
         [(item.layout, item.votes) for item in items],
+        rules,
         configuration,
-        ours if method is None else method.assumptions(settings),
+        ours if method is None else method.assumptions(common),
         one_basis=method is None,
         budgets={"budget": settings.budgets},
         norm=f"l{noise.norm}",
@@ -85,3 +90,14 @@ def assemble(
         limit={} if limit is None else {"budget": limit},
     )
     return build_dataset(certified, run)
+
+
+def settle_items(items: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:
+    """Choose a rule for each item, where that is left to the candidate stage.
+
+    Parameters
+    ----------
+    items, settings, record
+        As for `assemble`.
+    """
+    return [settings.settled(item.votes, counting_groups(item), record.extended) for item in items]

@@ -17,7 +17,7 @@ from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 from localsmooth.tasks.targets import Alike, Predicted, Stakes, Target, alike, kinds_of, stakes_of
 
-__all__ = ["certify_item", "counted_outputs", "item_stakes", "target_kinds"]
+__all__ = ["certify_item", "counted_outputs", "counting_groups", "item_stakes", "target_kinds"]
 
 
 def item_stakes(
@@ -70,6 +70,18 @@ def target_kinds(item: SampledItem, targets: Sequence[Target]) -> Int[np.ndarray
     return kinds_of(item_stakes(item, item.votes.candidate.astype(np.int64), targets), ignored)
 
 
+def counting_groups(item: SampledItem) -> Int[np.ndarray, "outputs"]:
+    """Output group of each output, −1 for ignored ones.
+
+    Parameters
+    ----------
+    item
+        The item.
+    """
+    group = item.layout.outputs.labels.ravel()
+    return group if item.ignored is None else np.where(item.ignored.ravel(), -1, group)
+
+
 def certify_item(
     item: SampledItem, noise: Noise, settings: Settings, tell: Callable[[str], None] | None = None
 ) -> ItemResult:
@@ -96,7 +108,7 @@ def certify_item(
     curves: dict[tuple[str, str], CertifiedCurve] = {}
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
-        if certified is None or isinstance(settings.simultaneous, CountRule):
+        if certified is None or isinstance(settings.sharing, CountRule):
             certified = _certified(item, noise, settings, alike(stakes, ignored))
         valued[target] = stakes.left_by(certified.base.prediction)
         made = _curves(certified.base, valued[target], threat, item.layout.inputs.count, settings, say)
@@ -133,7 +145,7 @@ def _certified(item: SampledItem, noise: Noise, settings: Settings, outputs: Ali
         item.layout.outputs.labels.ravel(),
         alpha=settings.alpha,
         certificates=settings.certificates,
-        simultaneous=settings.simultaneous,
+        simultaneous=settings.sharing,
         score_bound=settings.score_bound,
         kind=outputs.kind,
         worth=outputs.worth,

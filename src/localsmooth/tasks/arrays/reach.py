@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from localsmooth.tasks.reach import (
     Planned,
     budget_steps,
     cheap_bounds,
+    farther,
     farthest,
     settled_bounds,
     unanimous,
@@ -114,26 +115,35 @@ def reach_of_items(
     planned
         How often is drawn.
     """
-    method, counting = settings.method, isinstance(settings.simultaneous, CountRule)
-    if method is not None and (method.draws or isinstance(settings.simultaneous, CandidateRule)):
+    method = settings.method
+    if settings.needs_scores or (
+        method is not None and (method.draws or isinstance(settings.simultaneous, CandidateRule))
+    ):
         return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
+        return farther(
+            ArrayReach(item, votes, noise, each).by_bound()
+            for each in settings.alternatives()
+            for item, votes in _ideals(items, noise, each, planned)
+        )
+
+
+def _ideals(
+    items: Sequence[tuple[np.ndarray, Layout, np.ndarray | None]], noise: Noise, settings: Settings, planned: Planned
+) -> Iterator[tuple[SampledItem, KnownVotes]]:
+    """Those of the items that differ, with all votes for one class."""
+    counting = isinstance(settings.simultaneous, CountRule)
     distinct: dict[int, tuple[np.ndarray, Layout, np.ndarray | None]] = {}
     for index, (image, layout, ignored) in enumerate(items):
         apart = isinstance(noise, BinaryNoise) or (counting and ignored is not None)
         distinct[index if apart else id(layout)] = (image, layout, ignored if counting else None)
-    made: dict[str, float] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
-        for image, layout, ignored in distinct.values():
-            flat = None if ignored is None else ignored.ravel()
-            votes = unanimous(layout.outputs.labels.ravel(), planned, settings, flat)
-            if votes is None:
-                return {}
-            votes = votes if method is None else replace(votes, known=None)  # it bounds them in its own way
-            item = SampledItem("ideal", image, None, ignored, layout, votes, class_names=("0",))
-            for name, reach in ArrayReach(item, votes, noise, settings).by_bound().items():
-                made[name] = max(reach, made.get(name, 0.0))
-    return made
+    for image, layout, ignored in distinct.values():
+        flat = None if ignored is None else ignored.ravel()
+        votes = unanimous(layout.outputs.labels.ravel(), planned, settings, flat)
+        if settings.method is not None:  # it bounds them in its own way
+            votes = replace(votes, known=None)
+        yield SampledItem("ideal", image, None, ignored, layout, votes, class_names=("0",)), votes
 
 
 def reach_of_shares(items: Sequence[SampledItem], noise: Noise, settings: Settings) -> float | None:
@@ -157,7 +167,7 @@ def reach_of_shares(items: Sequence[SampledItem], noise: Noise, settings: Settin
     made: list[float] = []
     for item in items:
         votes = KnownVotes.of_shares(item.votes, None if item.ignored is None else ~item.ignored.ravel())
-        made.append(max(ArrayReach(item, votes, noise, settings).by_bound().values(), default=0.0))
+        made.append(max(ArrayReach(item, votes, noise, settings.alternatives()[0]).by_bound().values(), default=0.0))
     largest = max(made, default=math.inf)
     return None if math.isinf(largest) else largest
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from localsmooth.bounds import ScoreBound, Sharing
+from localsmooth.bounds import Automatic, ScoreBound, Sharing
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds
 from localsmooth.errors import InvalidInputError, require_kind
@@ -71,6 +71,8 @@ class ItemMethod(ABC):
     """Name in configuration files."""
     draws: bool = False
     """Whether it draws samples in a way of its own."""
+    counts: bool = False
+    """Whether it can use rules that bound counts of outputs, and no single output."""
     further: tuple[str, ...] = ()
     """Names of what `draw` returns beside votes."""
 
@@ -161,8 +163,8 @@ class Settings(Strategies):
         Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
         they get in the result; naive, lp and envelope by default.
     simultaneous
-        How α is shared among the outputs; Bonferroni by default. `CandidateWeights` looks at the candidate stage,
-        `JointCount` promises counts alone.
+        How α is shared among the outputs: by default `Automatic`, which is `JointCount` (counts alone are promised)
+        unless the candidate stage says that Bonferroni promises more; Bonferroni where there are scores.
     score_bound
         Bound on scores, for certificates that need them.
     threat
@@ -190,7 +192,7 @@ class Settings(Strategies):
         budgets: Sequence[float | int] | np.ndarray | Literal["auto"],
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
-        simultaneous: Sharing | None = None,
+        simultaneous: Sharing | Automatic | None = None,
         score_bound: ScoreBound | None = None,
         threat: ItemThreat | None = None,
         method: ItemMethod | None = None,
@@ -212,6 +214,8 @@ class Settings(Strategies):
             threat=NormBall() if threat is None else threat,
             method=method,
         )
+        if method is not None and not method.counts:
+            self._count_nothing()
 
     def completed(self, noise: Noise) -> Settings:
         """Name the certificate that goes with the noise if none is named, and let a baseline adjust the rest.

@@ -19,7 +19,7 @@ from localsmooth.noise import Gaussian
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
-from localsmooth.tasks.arrays.assemble import assemble
+from localsmooth.tasks.arrays.assemble import assemble, settle_items
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
@@ -207,6 +207,11 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 stacklevel=3,
             )
         return made
+
+    @classmethod
+    def settle(cls, sampled: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:
+        """Choose a rule for each item."""
+        return settle_items(sampled, settings, record)
 
     @classmethod
     def result(

@@ -21,6 +21,7 @@ from localsmooth.tasks.reach import (
     Planned,
     budget_steps,
     cheap_bounds,
+    farther,
     farthest,
     settled_bounds,
     unanimous,
@@ -48,8 +49,10 @@ def reach_of_nodes(
         How often is drawn.
     """
     group = layout.outputs.labels[nodes].astype(np.int64)
-    votes = None if settings.strictly_local else unanimous(group, planned, settings)
-    return {} if votes is None else _reach(graph, layout, group, settings, votes)
+    if settings.strictly_local or settings.needs_scores:
+        return {}
+    found = [_reach(graph, layout, group, each, unanimous(group, planned, each)) for each in settings.alternatives()]
+    return {kind: farther([each[kind] for each in found]) for kind in KINDS}
 
 
 def reach_of_node_shares(
@@ -91,7 +94,7 @@ def _reach(
         group[few],
         alpha=settings.alpha,
         certificates=settings.certificates,
-        simultaneous=settings.simultaneous,
+        simultaneous=settings.sharing,
         score_bound=settings.score_bound,
     ).base
     caps, clusters = attribute_caps(graph, layout.inputs), np.arange(layout.inputs.count)

@@ -38,7 +38,7 @@ from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.targets import Alike, Predicted, Stakes, alike, stakes_of
 
-__all__ = ["graph_result", "require_depth"]
+__all__ = ["graph_result", "require_depth", "settle_nodes"]
 
 Rows = tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
 """ε⁺ and ε⁻ of every pair of budgets."""
@@ -87,6 +87,7 @@ def graph_result(
     planned = Planned(record.n_candidate, record.n_bound, record.sequence)
     reach = reach_of_nodes(graph, sampled.layout, nodes, settings, planned)
     settings = with_flips(settings, reach)
+    asked, settings = settings, settle_nodes(sampled, settings, record)
     truth = graph.labels[nodes]
     clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
     known = truth if bool((truth != UNLABELED).all()) else None
@@ -103,7 +104,7 @@ def graph_result(
     curves: dict[tuple[str, str], CertifiedCurve] = {}
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
-        if certified is None or isinstance(settings.simultaneous, CountRule):
+        if certified is None or isinstance(settings.sharing, CountRule):
             certified = _certified(sampled, settings, alike(stakes))
         valued[target] = stakes.left_by(certified.base.prediction)
         for bound in settings.bounds:
@@ -130,8 +131,9 @@ def graph_result(
     limit = {} if beyond else reach_of_node_shares(graph, sampled.layout, nodes, settings, sampled.votes)
     run = run_facts(
         record,
-        settings,
+        asked,
         [(sampled.layout, sampled.votes)],
+        [settings.sharing],
         configuration,
         _assumptions(sampled, settings),
         outputs="nodes",
@@ -142,6 +144,18 @@ def graph_result(
         limit=limit,
     )
     return build_dataset([consistent(item)], run)
+
+
+def settle_nodes(sampled: SampledGraph, settings: GraphSettings, record: RunRecord) -> GraphSettings:
+    """Choose a rule for the nodes, where that is left to the candidate stage.
+
+    Parameters
+    ----------
+    sampled, settings, record
+        As for `graph_result`.
+    """
+    nodes = sampled.nodes
+    return settings.settled(sampled.votes.part(nodes), sampled.layout.outputs.labels[nodes], record.extended)
 
 
 def _sizes(settings: GraphSettings) -> tuple[Int[np.ndarray, "additions"], Int[np.ndarray, "deletions"]]:
@@ -166,7 +180,7 @@ def _certified(sampled: SampledGraph, settings: GraphSettings, outputs: Alike) -
         alpha=settings.alpha,
         certificates=settings.certificates,
         score_bound=settings.score_bound,
-        simultaneous=settings.simultaneous,
+        simultaneous=settings.sharing,
         kind=outputs.kind,
         worth=outputs.worth,
     )

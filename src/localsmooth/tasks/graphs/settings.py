@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Literal
 
 from localsmooth.baselines import SparseSmooth
-from localsmooth.bounds import CountRule, ScoreBound, Sharing
+from localsmooth.bounds import Automatic, CountRule, ScoreBound, Sharing
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Naive
 from localsmooth.errors import InvalidInputError, require_kind
@@ -67,7 +67,7 @@ class GraphSettings(Strategies):
         deletions: Sequence[int] | Literal["auto"] = tuple(range(41)),
         certificates: Sequence[VoteCertificate | ScoreCertificate] | None = None,
         bounds: AnyBounds | None = None,
-        simultaneous: Sharing | None = None,
+        simultaneous: Sharing | Automatic | None = None,
         score_bound: ScoreBound | None = None,
         limits: AttackLimits | None = None,
         strictly_local: bool = False,
@@ -75,6 +75,8 @@ class GraphSettings(Strategies):
         targets: Sequence[Target | str] | None = None,
     ) -> None:
         super().__init__(alpha, certificates, bounds, simultaneous, score_bound, targets)
+        if strictly_local:
+            self._count_nothing()
         require_kind("limits", limits, AttackLimits, NoneType)
         require_kind("baseline", baseline, SparseSmooth, NoneType)
         self._hold(

@@ -24,7 +24,7 @@ from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
 from localsmooth.tasks.graphs.positions import node_positions
-from localsmooth.tasks.graphs.result import graph_result, require_depth
+from localsmooth.tasks.graphs.result import graph_result, require_depth, settle_nodes
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
 from localsmooth.tasks.graphs.settings import ADDITIONS, KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
@@ -177,6 +177,11 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         additions = record.details.get("additions", ADDITIONS)
         deletions = [int(budget) for budget in record.budgets]
         return GraphSettings(record.alpha, additions, deletions, bounds=known_bounds(record.bound_names))
+
+    @classmethod
+    def settle(cls, sampled: SampledGraph, settings: GraphSettings, record: RunRecord) -> list[GraphSettings]:
+        """Choose a rule for the nodes."""
+        return [settle_nodes(sampled, settings, record)]
 
     @classmethod
     def result(
