@@ -10,15 +10,14 @@ import pytest
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.errors import InvalidInputError
+from localsmooth.tasks.stakes import Predicted, Stakes
 from localsmooth.tasks.targets import (
     Accuracy,
     Agreement,
     Balanced,
     Foreground,
     OfClass,
-    Predicted,
     Ratio,
-    Stakes,
     Target,
     Weighted,
     require_stakes,

@@ -18,6 +18,7 @@ from .record import (
 from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
 from .smoothing import Smoothing
+from .stakes import Stakes
 from .stopping import StopWhenDecided
 from .targets import (
     TARGETS,
@@ -27,7 +28,6 @@ from .targets import (
     Foreground,
     OfClass,
     Ratio,
-    Stakes,
     Target,
     Weighted,
     as_targets,

@@ -15,7 +15,8 @@ from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
-from localsmooth.tasks.targets import Alike, Predicted, Stakes, Target, alike, kinds_of, stakes_of
+from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike, kinds_of
+from localsmooth.tasks.targets import Target, stakes_of
 
 __all__ = ["certify_item", "counted_outputs", "counting_groups", "item_stakes", "target_kinds"]
 

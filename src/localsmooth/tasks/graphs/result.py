@@ -36,7 +36,8 @@ from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.targets import Alike, Predicted, Stakes, alike, stakes_of
+from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike
+from localsmooth.tasks.targets import stakes_of
 
 __all__ = ["graph_result", "require_depth", "settle_nodes"]
 

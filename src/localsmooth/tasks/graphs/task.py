@@ -33,8 +33,9 @@ from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.registry import known_bounds
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
+from localsmooth.tasks.stakes import Predicted
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
-from localsmooth.tasks.targets import Predicted, require_stakes
+from localsmooth.tasks.targets import require_stakes
 from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["GraphTask", "chosen_nodes", "named_classes", "require_classifier"]
