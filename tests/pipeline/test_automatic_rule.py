@@ -1,0 +1,140 @@
+"""The rule that the candidate stage chooses, in whole runs: what is certified, said, kept and allowed afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from localsmooth.baselines import Cohen, ReceptiveFields, SegCertify
+from localsmooth.bounds import Automatic, Bonferroni, JointCount
+from localsmooth.certificates import GaussianScores
+from localsmooth.errors import InvalidInputError
+from localsmooth.execution import NoProgress
+from localsmooth.graphs import GraphSettings
+from localsmooth.layout import GridLayout
+from localsmooth.pipeline import settings_of
+from localsmooth.results import run_info
+from localsmooth.runs import DirectoryStore, SamplingPlan, Stage
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import StopWhenDecided
+from localsmooth.tasks.arrays import Settings
+from tests.flat import certify, recertify
+from tests.pipeline.models import threshold_model
+
+FEW, MANY = (4, 6), (48, 64)
+SURE, ROUGH = -1.0, -0.45
+ASKED: dict[str, Any] = {"alpha": 0.05, "budgets": [0.0, 0.2]}
+
+
+def run(
+    out: Path | None, shape: tuple[int, int], threshold: float, n_bound: int = 400, stop: Any = None, items: int = 2
+):
+    return certify(
+        threshold_model(np.full(shape, threshold)),
+        np.zeros((items, 1, *shape), np.float32),
+        settings=Settings(**ASKED),
+        layout=GridLayout((2, 3), 0.3, 0.6),
+        plan=SamplingPlan(n_candidate=40, n_bound=n_bound, seed=1, stop=stop),
+        options=SamplingOptions(batch_size=100, check_model=False),
+        progress=NoProgress(),
+        out=out,
+    )
+
+
+def said(result: Any) -> str:
+    return "\n".join(run_info(result).assumptions)
+
+
+@pytest.mark.parametrize(("shape", "threshold", "rule"), [(FEW, ROUGH, Bonferroni()), (MANY, SURE, JointCount())])
+def test_what_is_chosen_is_what_is_certified_and_said(
+    tmp_path: Path, shape: tuple[int, int], threshold: float, rule: Any
+) -> None:
+    made = run(tmp_path, shape, threshold)
+    named = recertify(tmp_path, settings=Settings(**ASKED, simultaneous=rule))
+    for variable in ("certified", "upper", "eta", "lower_probability"):
+        np.testing.assert_array_equal(made[variable], named[variable])
+    assert f"by {rule.name}" in said(made)
+    assert "chosen from the candidate stage" in said(made)
+    assert "chosen from the candidate stage" not in said(named)
+    assert settings_of(tmp_path).simultaneous == Automatic()
+    np.testing.assert_array_equal(recertify(tmp_path)["certified"], made["certified"])
+
+
+def test_each_item_has_the_rule_that_suits_it(tmp_path: Path) -> None:
+    made = certify(
+        threshold_model(np.full((12, 12), ROUGH)),
+        [np.full((1, 12, 12), fill, np.float32) for fill in (0.0, 30.0)],
+        settings=Settings(**ASKED),
+        layout=GridLayout((2, 3), 0.3, 0.6),
+        plan=SamplingPlan(n_candidate=40, n_bound=128, seed=1),
+        options=SamplingOptions(batch_size=100, check_model=False),
+        progress=NoProgress(),
+        out=tmp_path,
+    )
+    each = {
+        rule: recertify(tmp_path, settings=Settings(**ASKED, simultaneous=rule))
+        for rule in (JointCount(), Bonferroni())
+    }
+    chosen = [
+        {
+            rule
+            for rule, other in each.items()
+            if (other["lower_probability"][item] == made["lower_probability"][item]).all()
+        }
+        for item in range(2)
+    ]
+    assert chosen == [{Bonferroni()}, {JointCount()}], said(made)
+    assert "bonferroni for 1 of 2 items" in said(made)
+    assert "joint_count for 1 of 2 items" in said(made)
+
+
+def test_a_run_of_many_outputs_may_go_on(tmp_path: Path) -> None:
+    run(tmp_path, MANY, SURE)
+    made = run(tmp_path, MANY, SURE, n_bound=600)
+    assert "joint_count holds at every number of samples at once" in said(made)
+    np.testing.assert_array_equal(recertify(tmp_path)["certified"], made["certified"])
+
+
+def test_a_run_of_few_outputs_may_not_go_on_and_nothing_is_drawn(tmp_path: Path) -> None:
+    run(tmp_path, FEW, ROUGH)
+    with pytest.raises(InvalidInputError, match="chosen when the run began") as caught:
+        run(tmp_path, FEW, ROUGH, n_bound=600)
+    assert "JointCount" in str(caught.value)
+    with DirectoryStore(tmp_path, read_only=True) as store:
+        assert store.merged(0, 0, Stage.BOUND).n == 400
+    assert recertify(tmp_path)["certified"].size
+
+
+def test_the_choice_is_that_of_the_number_of_samples_that_a_run_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, MANY, SURE)
+    asked: list[int] = []
+
+    def choose(self: Automatic, candidates: Any, n_bound: int, alpha: float, group: Any) -> JointCount:
+        del self, candidates, alpha, group
+        asked.append(n_bound)
+        return JointCount()
+
+    monkeypatch.setattr(Automatic, "choose", choose)
+    run(tmp_path, MANY, SURE, n_bound=600)
+    recertify(tmp_path)
+    assert set(asked) == {400}
+
+
+def test_early_stopping_counts() -> None:
+    made = run(None, FEW, ROUGH, stop=StopWhenDecided())
+    assert "by joint_count" in said(made)
+
+
+def test_bonferroni_where_no_count_can_be_bounded() -> None:
+    assert Settings(**ASKED).simultaneous == Automatic()
+    assert Settings(**ASKED, certificates=[GaussianScores()]).simultaneous == Bonferroni()
+    assert Settings(**ASKED, method=ReceptiveFields(3)).simultaneous == Bonferroni()
+    assert Settings(**ASKED, method=SegCertify()).simultaneous == Bonferroni()
+    assert Settings(**ASKED, method=Cohen()).simultaneous == Automatic()
+    assert GraphSettings(0.01, strictly_local=True).simultaneous == Bonferroni()
+    assert GraphSettings(0.01).simultaneous == Automatic()
