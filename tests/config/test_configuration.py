@@ -55,6 +55,11 @@ def test_valid_configuration_gives_its_budgets() -> None:
         ("certificate.budgets", [], ["certificate.budgets", "at least 1 item"]),
         ("certificate.budgets", [1.0, -1.0], ["certificate.budgets[1]", "greater than or equal to 0"]),
         ("certificate.budgets", {"stop": 2.0, "cuont": 5}, ['budgets.cuont: unknown key. Did you mean "count"?']),
+        (
+            "certificate.budgets",
+            {"start": 2.0, "stop": 1.0, "count": 5},
+            ["certificate.budgets", "start must be below stop"],
+        ),
         ("model.kind", "torh", ['model.kind: "torh" is not valid. Did you mean "torch"?']),
         ("model.kind", None, ["model.kind: this key is missing"]),
         ("model", {"kind": "torch"}, ["model.factory: this key is missing"]),

@@ -42,6 +42,7 @@ from localsmooth.tasks.graphs import (
     split_per_class,
     train_with_noise,
 )
+from localsmooth.tasks.graphs.graph import graph_from_arrays
 from localsmooth.tasks.graphs.task import chosen_nodes, require_classifier
 from localsmooth.tasks.record import RunRecordError
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
@@ -505,3 +506,23 @@ def test_clusters_that_are_decided_stop_early(parts, tmp_path):
         recertify(tmp_path, replace(QUICK, certificates=(SparseScores(),)))
     with pytest.raises(InvalidInputError, match="fixed beforehand"):
         certify_graph(*parts, plan=plan, settings=replace(QUICK, certificates=(SparseScores(),)))
+
+
+def test_a_graph_without_edges_is_certified_and_kept(tmp_path):
+    bits = np.array([[1, 0, 1], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+    graph = graph_from_arrays(np.zeros((2, 0), np.int64), bits, np.array([0, 0, 1, 1]))
+    layout = cluster_layout(np.zeros(4, np.int64), graph.adjacency, addition=(0.05, 0.05), deletion=(0.2, 0.2))
+    with seeded(0):
+        classifier = NetworkClassifier(GCN(3, 2, (4,)).eval())
+    made = certify_graph(
+        classifier,
+        graph,
+        layout,
+        np.arange(4),
+        settings=GraphSettings(0.1, [0], [0, 1]),
+        plan=SamplingPlan(n_candidate=20, n_bound=100),
+        progress=NoProgress(),
+    )
+    save(made, tmp_path / "result.nc")
+    assert load(tmp_path / "result.nc").sizes["edge"] == 0
+    assert "<html" in render_report({"bare": made})

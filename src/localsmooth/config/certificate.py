@@ -44,6 +44,12 @@ class BudgetRange(Section):
     count: int = Field(ge=2, le=10_000)
     """Number of budgets."""
 
+    @model_validator(mode="after")
+    def _ascends(self) -> BudgetRange:
+        if self.start >= self.stop:
+            raise ValueError("start must be below stop")
+        return self
+
 
 def _budgets_tag(value: object) -> str:
     if isinstance(value, str):
