@@ -27,9 +27,9 @@ that the least Dice over all spendings and outcomes is 2t / (1 + t), t the least
 those of the other. (Without the detour: Dice ≥ 2 A / (A + D − B), so that Dice ≥ s if and only if
 (2 − s) · A + s · B ≥ s · D for all b. With s = 2t / (1 + t) that is the condition for IoU times 2 / (1 + t).)
 
-*Certificates that are true of counts.* Let up to d certificates be wrong besides (k-FWER), whichever they are. Then, for
-some i + j ≤ d, TP ≥ A(b) − i and FP ≤ (D − P) − B(b) + j, and (A − i) / (D − B + j) is least for i = d, since A + B ≤ D.
-So all of the above holds with L − d for L and max(0, A − d) for A in attacks. Bounds on counts per stratum, of outputs
+*Certificates that are true of counts.* Let up to d certificates be wrong besides (k-FWER), whichever they are. Then,
+for some i + j ≤ d, TP ≥ A(b) − i and FP ≤ (D − P) − B(b) + j; (A − i) / (D − B + j) is least for i = d: A + B ≤ D. So
+all of the above holds with L − d for L and max(0, A − d) for A in attacks. Bounds on counts per stratum, of outputs
 that share label and prediction (`JointCount`), need no more: if in every stratum no more outputs fail than certificates
 say, in one and the same event for all strata and all b, then A(b) and B(b), which are sums over whole strata, bound TP
 and FP as they are; which outputs of a stratum fail plays no role in either.
