@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 
 from localsmooth.collective import AnyBound, as_bound
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError, require_kind
+from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.pipeline.asked import restored
 from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
@@ -121,13 +122,16 @@ def certified_overlap(
     )
 
 
-def _numbers(names: Sequence[str], items: Sequence[str | int] | str | int | None) -> list[int]:
+def _numbers(names: Sequence[str], items: object) -> list[int]:
+    """Numbers of some items, given by names or numbers."""
+    given = [] if items is None else [items] if isinstance(items, str | Integral) else items
+    require_several("items", given, "names or numbers of items")
     numbers: list[int] = []
-    for item in [] if items is None else [items] if isinstance(items, str | int) else items:
+    for item in cast("Sequence[object]", given):
         number = names.index(item) if isinstance(item, str) and item in names else item
         if isinstance(number, str) and number.isdecimal():  # as on a command line
             number = int(number)
-        if isinstance(number, str | bool) or not 0 <= number < len(names):
+        if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= int(number) < len(names):
             raise InvalidInputError("items", f"{item!r} is none of {len(names)} items", f"Name one, such as {names[0]}")
         numbers.append(int(number))
     return sorted(set(numbers))

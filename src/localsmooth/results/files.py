@@ -130,7 +130,20 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
 def read(
     path: str | os.PathLike[str], check: Callable[[xr.Dataset], xr.Dataset], max_bytes: int = 8 * 2**30
 ) -> xr.Dataset:
-    """Do as `load` for another kind of data set; errors name the file, besides what `check` says of its contents."""
+    """Do as `load` for another kind of data set.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As for `load`.
+    check
+        Returns what was read, or raises errors of its contents, to which the file's name is added.
+
+    Raises
+    ------
+    InvalidInputError
+        As `load` does.
+    """
     path = expanded(path)
     field = f"result file {os.fspath(path)!r}"
     if not path.is_file():
@@ -159,7 +172,13 @@ def read(
 
 
 def require_whole(dataset: xr.Dataset) -> xr.Dataset:
-    """Compare the checksum; a file that xarray wrote from a result has none, and may hold nothing that is not known."""
+    """Compare the checksum; a file that xarray wrote from a result has none, and may hold nothing that is not known.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not fit the contents, or there is none beside something unknown.
+    """
     if "checksum" not in dataset.attrs:
         unknown = sorted(set(map(str, dataset.attrs)) - ATTRIBUTES)
         if unknown:
