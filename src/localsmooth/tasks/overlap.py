@@ -95,5 +95,5 @@ def about_overlaps(run: RunInfo, bound: Bound) -> RunInfo:
         bound_names=(str(getattr(bound, "name", type(bound).__name__)),),
         assumptions=(*run.assumptions, _ASSUMPTION),
         promise=f"under every {run.threat}, the IoU and the Dice of every class, and their means over the classes that "
-        "are labels, are at least as certified",
+        "are labels, are at least what is certified.",
     )
