@@ -145,9 +145,10 @@ def certify_overlaps(item: SampledItem, noise: Noise, settings: Settings, bound:
     counted = np.ones(outputs, np.bool_) if item.ignored is None else ~item.ignored.ravel()
     label = require_labels(item.name, item.label, counted).ravel()
     candidate = item.votes.candidate.astype(np.int64)
-    certified = _certified(item, noise, for_overlaps(settings), Alike(label_pairs(candidate, label, counted), None))
+    pairs = label_pairs(candidate, label, counted)
+    base = _certified(item, noise, for_overlaps(settings), Alike(pairs, None)).base
+    base.require_whole(pairs + 1)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
-    base = certified.base
     problem = Problem(base.weights, base.eta, base.group, threat, counted)
     return certify_overlap(problem, candidate, label, None, bound, tolerance, discount=base.discount)
 

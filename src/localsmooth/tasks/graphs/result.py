@@ -13,16 +13,14 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.baselines import tolerated_flips, worst_spending
 from localsmooth.bounds import CountRule
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, CertifiedOutputs, certified_radius
-from localsmooth.collective import Bound, Exact, Overlap, certify_overlap, solve
+from localsmooth.collective import Bound, Exact, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
 from localsmooth.results import (
     CertifiedCurve,
-    ItemOverlap,
     ItemResult,
     RunInfo,
     build_dataset,
-    build_overlaps,
     certifies_beyond,
     consistent,
     finite_reach,
@@ -38,12 +36,11 @@ from localsmooth.tasks.graphs.receptive import receptive_fields, strictly_local
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
-from localsmooth.tasks.overlap import about_overlaps, for_overlaps, label_pairs, measured_iou, require_labels
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.targets import Alike, Predicted, Stakes, alike, stakes_of
 
-__all__ = ["graph_overlaps", "graph_result", "require_depth"]
+__all__ = ["certified_graph", "graph_facts", "graph_result", "require_depth", "solved_together"]
 
 Rows = tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
 """ε⁺ and ε⁻ of every pair of budgets."""
@@ -109,7 +106,7 @@ def graph_result(
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
         if certified is None or isinstance(settings.simultaneous, CountRule):
-            certified = _certified(sampled, settings, alike(stakes))
+            certified = certified_graph(sampled, settings, alike(stakes))
         valued[target] = stakes.left_by(certified.base.prediction)
         for bound in settings.bounds:
             if settings.baseline is None:
@@ -133,75 +130,14 @@ def graph_result(
     )
     beyond = certifies_beyond([item], (rows[0] > 0) | (rows[1] > 0))
     limit = {} if beyond else reach_of_node_shares(graph, sampled.layout, nodes, settings, sampled.votes)
-    run = _facts(sampled, settings, record, configuration, reach=finite_reach(reach), limit=limit)
+    run = graph_facts(sampled, settings, record, configuration, reach=finite_reach(reach), limit=limit)
     return build_dataset([consistent(item)], run)
 
 
-def graph_overlaps(
-    sampled: SampledGraph,
-    settings: GraphSettings,
-    record: RunRecord,
-    configuration: RunIdentity | None,
-    bound: Bound,
-    tolerance: float,
-) -> xr.Dataset:
-    """Certify IoU and Dice (the F1 score) of every class of nodes for every pair of budgets.
-
-    Parameters
-    ----------
-    sampled, settings, record, configuration
-        As for `graph_result`.
-    bound, tolerance
-        As for `localsmooth.collective.certify_overlap`.
-
-    Raises
-    ------
-    InvalidInputError
-        If no certified node has a label, or a baseline is to be used.
-    """
-    nodes, graph = sampled.nodes, sampled.graph
-    settings = for_overlaps(settings)
-    planned = Planned(record.n_candidate, record.n_bound, record.sequence)
-    settings = with_flips(settings, reach_of_nodes(graph, sampled.layout, nodes, settings, planned))
-    counted = graph.labels[nodes] != UNLABELED
-    label = require_labels(record.item_names[0], graph.labels[nodes].astype(np.int64), counted)
-    candidate = sampled.votes.candidate[nodes].astype(np.int64)
-    certified = _certified(sampled, settings, Alike(label_pairs(candidate, label, counted), None))
-    rows = budget_grid(settings.additions, settings.deletions)
-    made: list[Overlap] = []
-    parts = _parts(certified.base, rows)
-    for part in parts:
-        threat = settings.limits.threat(
-            graph, certified.inputs, certified.clusters, additions=rows[0][part], deletions=rows[1][part]
-        )
-        asked = node_problem(certified.base, threat, np.flatnonzero(counted))
-        found = certify_overlap(
-            asked.problem, candidate, label, None, bound, tolerance, discount=certified.base.discount
-        )
-        spent = np.apply_along_axis(asked.spread, -1, found.attack) if found.classes.size else found.attack
-        made.append(replace(found, attack=spent))
-    order = np.argsort(np.concatenate(parts))
-    whole = Overlap(
-        made[0].classes,
-        *(
-            np.concatenate([getattr(one, name) for one in made], axis=1)[:, order]
-            for name in ("iou", "iou_upper", "attack")
-        ),
-        *(
-            np.concatenate([getattr(one, name) for one in made])[order]
-            for name in ("mean_iou_upper", "mean_dice_upper")
-        ),
-    )
-    clean = sampled.votes.clean
-    measured = {"candidate": candidate} | ({} if clean is None else {"clean": clean[nodes].astype(np.int64)})
-    known = {name: measured_iou(each, label, counted, len(record.class_names)) for name, each in measured.items()}
-    run = _facts(sampled, settings, record, configuration)
-    return build_overlaps([ItemOverlap(record.item_names[0], whole, known)], about_overlaps(run, bound))
-
-
-def _facts(
+def graph_facts(
     sampled: SampledGraph, settings: GraphSettings, record: RunRecord, configuration: RunIdentity | None, **more: Any
 ) -> RunInfo:
+    """What a result says of its run, and other fields of `RunInfo` that are known."""
     return run_facts(
         record,
         settings,
@@ -230,7 +166,8 @@ def _tolerated(
     return made.reshape(-1, sampled.nodes.size)
 
 
-def _certified(sampled: SampledGraph, settings: GraphSettings, outputs: Alike) -> _Certified:
+def certified_graph(sampled: SampledGraph, settings: GraphSettings, outputs: Alike) -> _Certified:
+    """Certificates of the nodes, where rules that bound counts know which nodes are alike."""
     bounded = bounded_nodes(
         sampled.votes,
         sampled.layout,
@@ -282,7 +219,7 @@ def _solved(
     lower, upper, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=kind)
     attack = np.zeros((count, 2, sampled.layout.inputs.count))
     falls = np.zeros((count, graph.nodes), dtype=np.bool_)
-    for part in _parts(base, rows) if mask.any() else ():
+    for part in solved_together(base, rows) if mask.any() else ():
         threat = settings.limits.threat(
             graph, certified.inputs, certified.clusters, additions=rows[0][part], deletions=rows[1][part]
         )
@@ -327,7 +264,7 @@ def _counted(
     return CertifiedCurve(proven, proven.astype(np.float64), counts.astype(np.float64), np.array(attack), falls)
 
 
-def _parts(base: BaseCertificates, rows: Rows) -> list[Int[np.ndarray, "_"]]:
+def solved_together(base: BaseCertificates, rows: Rows) -> list[Int[np.ndarray, "_"]]:
     """Pairs of budgets that are solved together: each kind alone where counting its flips says everything."""
     groups = base.weights.shape[-1] // 2
     alone = [np.flatnonzero(other == 0) for other in rows]

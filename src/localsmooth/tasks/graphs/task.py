@@ -24,8 +24,9 @@ from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
+from localsmooth.tasks.graphs.overlap import graph_overlaps
 from localsmooth.tasks.graphs.positions import node_positions
-from localsmooth.tasks.graphs.result import graph_overlaps, graph_result, require_depth
+from localsmooth.tasks.graphs.result import graph_result, require_depth
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
 from localsmooth.tasks.graphs.settings import ADDITIONS, KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
