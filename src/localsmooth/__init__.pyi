@@ -10,7 +10,7 @@ from .extension import register
 from .layout import GridLayout, Layout
 from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
-from .pipeline import Run, certify, recertify, settings_of
+from .pipeline import Run, certified_overlap, certify, recertify, settings_of
 from .report import write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
@@ -56,6 +56,7 @@ __all__ = [
     "baselines",
     "bounds",
     "certificates",
+    "certified_overlap",
     "certify",
     "collective",
     "execution",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from localsmooth.collective import (
@@ -140,6 +142,28 @@ def test_twelve_outputs_and_three_classes(seed):
     check(case, stands, seed, (Envelope(), Exact(), Milp(time_limit=10)))
 
 
+@given(seed=seeds, discount=st.integers(1, 3))
+@settings(max_examples=20, deadline=None)
+def test_no_outcome_lies_below_where_some_certificates_are_wrong(seed, discount):
+    """Whichever these are: on top of what falls, any so many outputs take any label."""
+    case = random_problem(seed, integer=True, outputs=7, certificates=1)
+    stands = {
+        tuple(held & ~np.isin(np.arange(len(held)), wrong))
+        for held in _whole_spendings(case)
+        for wrong in itertools.combinations(range(len(held)), discount)
+    }
+    predictions, labels = _labelled(seed, len(case["group"]))
+    least, mean = brute_force([np.array(one) for one in stands], predictions, labels)
+    for bound in (Envelope(), Exact()):
+        found = certify_overlap(build(case), predictions, labels, bound=bound, discount=discount, verify=True)
+        for place, c in enumerate(found.classes):
+            assert Fraction(found.iou[place, 0]) <= least["iou", c] <= Fraction(found.iou_upper[place, 0])
+            assert Fraction(found.dice[place, 0]) <= least["dice", c]
+            if isinstance(bound, Exact):
+                assert float(least["iou", c]) - found.iou[place, 0] <= 1e-3 + 1e-9
+        assert Fraction(found.mean_iou[0]) <= mean["iou"]
+
+
 def _field(seed=0, outputs=400, groups=5):
     r = np.random.default_rng(seed)
     weights = 1 / (0.2 + 0.2 * np.abs(np.arange(groups)[:, None] - np.arange(groups))) ** 2
@@ -251,12 +275,26 @@ def test_a_bound_above_an_attack_is_noticed(monkeypatch):
         ("classes", {"classes": [0.5]}),
         ("tolerance", {"tolerance": 0.0}),
         ("tolerance", {"tolerance": float("nan")}),
+        ("tolerance", {"tolerance": "x"}),
+        ("tolerance", {"tolerance": None}),
+        ("tolerance", {"tolerance": [0.1]}),
+        ("predictions", {"predictions": [[0], [1, 2], 3]}),
+        ("predictions", {"predictions": ["a", "b", "c"]}),
+        ("labels", {"labels": None}),
+        ("classes", {"classes": [[0, 1]]}),
+        ("classes", {"classes": [[0], [0, 1]]}),
+        ("classes", {"classes": "all"}),
+        ("discount", {"discount": -1}),
+        ("discount", {"discount": 0.5}),
+        ("problem", {"problem": [1.0]}),
+        ("bound", {"bound": "best"}),
     ],
 )
 def test_bad_arguments_name_themselves(field, change):
     problem = Problem([[1.0]], [1.0, 2.0, 3.0], [0, 0, 0], Ball(1.0))
+    unchecked = inspect.unwrap(certify_overlap)  # users have no type checker that speaks first
     with pytest.raises(InvalidInputError) as caught:
-        certify_overlap(problem, **{"predictions": [0, 1, 1], "labels": [0, 1, 0], **change})
+        unchecked(**{"problem": problem, "predictions": [0, 1, 1], "labels": [0, 1, 0], **change})
     assert caught.value.field == field
     valued = Problem([[1.0]], [1.0, 2.0, 3.0], [0, 0, 0], Ball(1.0), value=[1, 2, 3])
     with pytest.raises(InvalidInputError) as caught:

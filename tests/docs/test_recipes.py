@@ -82,6 +82,11 @@ def both_reported(names: dict[str, Any]) -> None:
     assert "Cohen" in text
 
 
+def overlaps_are_certified(names: dict[str, Any]) -> None:
+    assert (names["overlaps"]["iou"].isel(budget=0) > 0).all()
+    assert "How much of the IoU is certified" in Path("iou.html").read_text(encoding="utf-8")
+
+
 def one_left_out(names: dict[str, Any]) -> None:
     assert (names["result"]["total"].sel(target="accuracy") == SIZE[0] * SIZE[1] - 1).all()
 
@@ -116,6 +121,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Another α, other budgets, another bound": certified_with_less,
     "Beside the baselines": baselines_differ,
     "One report of several methods": both_reported,
+    "Certified IoU and Dice": overlaps_are_certified,
     "Labels to ignore": one_left_out,
     "A run that survives a crash": certified_at_zero,
     "Several machines": parts_make_the_whole,

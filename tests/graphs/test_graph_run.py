@@ -9,7 +9,8 @@ import torch
 import xarray as xr
 from rich.console import Console
 
-from localsmooth.bounds import Betting, KFamilywise, VoteConfidenceSequence, clopper_pearson_lower
+from localsmooth.baselines import SparseSmooth
+from localsmooth.bounds import Betting, JointCount, KFamilywise, VoteConfidenceSequence, clopper_pearson_lower
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
@@ -18,6 +19,7 @@ from localsmooth.config import ConfigurationError, parse_graph_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.noise import SparseFlips
+from localsmooth.pipeline import certified_overlap
 from localsmooth.report import render_report
 from localsmooth.results import ACCURACY, RATIO, kind_curve, load, run_info, save
 from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan
@@ -100,6 +102,30 @@ def parts(digits):
 def run(parts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("graph") / "run"
     return folder, certify_graph(*parts, plan=PLAN, settings=SETTINGS, out=folder)
+
+
+def test_overlaps_are_certified_for_every_pair_of_budgets(run):
+    folder, result = run
+    made = certified_overlap(folder)
+    assert made["iou"].dims == ("item", "class", "additions", "deletions")
+    counted = ~result["ignored"].values[0]
+    label, prediction = result["label"].values[0][counted], result["prediction"].values[0][counted]
+    for c in np.unique(label):
+        hit, spared = (label == c) & (prediction == c), (label != c) & ~np.isin(prediction, [c, ABSTAIN])
+        at = made["iou"].isel({"item": 0, "class": c, "additions": 0, "deletions": 0}).item()
+        assert at == pytest.approx(hit.sum() / (label.size - spared.sum()), abs=1e-12)
+    for name in ("iou", "dice", "mean_iou", "iou_upper"):
+        for kind in ("additions", "deletions"):
+            assert not (made[name].diff(kind) > 1e-3).any()  # up to the tolerance, between parts solved together
+    assert float(made["mean_iou"].isel(additions=0, deletions=1).item()) > 0.1
+    page = render_report({"graph": result}, overlaps={"graph": made})
+    assert "Certified mean IoU, deletions only" in page
+    joint = certified_overlap(
+        folder, simultaneous=JointCount(), certificates=[RenyiVotes()], additions=[0], deletions=[0]
+    )
+    assert 0 < joint["mean_iou"].item() <= float(made["candidate_iou"].mean())
+    with pytest.raises(InvalidInputError, match="baseline"):
+        certified_overlap(folder, baseline=SparseSmooth(), certificates=[RenyiVotes()])
 
 
 def same_but_exact(first: xr.Dataset, second: xr.Dataset) -> None:

@@ -117,6 +117,28 @@ def recertify(
 
 
 @_command
+def overlap(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run with labels.", show_default=False)],
+    item: Annotated[
+        list[str] | None, typer.Option("--item", help="Name or number of an item; may be repeated. [default: all]")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Failure probability per item.")] = None,
+    budgets: Annotated[str | None, typer.Option("--budgets", help="0,0.5,1 or start:stop:count, or auto.")] = None,
+    additions: Annotated[str | None, typer.Option("--additions", help="Budgets of added bits, for a graph.")] = None,
+    deletions: Annotated[str | None, typer.Option("--deletions", help="Budgets of deleted bits, for a graph.")] = None,
+    bound: Annotated[BoundName, typer.Option("--bound", help="How hard to try.")] = BoundName.ENVELOPE,
+    tolerance: Annotated[float, typer.Option("--tolerance", help="Width of IoU at which to stop searching.")] = 1e-3,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="File with a [certificate] section to use instead of the run's.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="File to write, .nc or .csv. [default: RUN/overlap.nc]")
+    ] = None,
+) -> None:
+    """Certify the IoU and Dice of every class from the tallies of a finished run, without sampling."""
+
+
+@_command
 def extend(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
     samples: Annotated[

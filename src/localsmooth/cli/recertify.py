@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from localsmooth.tasks import RunRecord, as_targets, load_record, noise_from_con
 from localsmooth.tasks.arrays import equally_spaced
 from localsmooth.terminal import terminal
 
-__all__ = ["parse_budgets", "recertify"]
+__all__ = ["asked_settings", "parse_budgets", "recertify"]
 
 
 def parse_budgets(text: str, option: str = "--budgets") -> list[float]:
@@ -61,23 +62,11 @@ def recertify(
             raise InvalidInputError("--bound", f'"{name}" is no bound', f"Pass one of {', '.join(BOUNDS)}")
     if shown is not None and not shown.strip():
         raise InvalidInputError("--name", "it is empty", "Write a name, or leave the option out")
-    if config is not None:
-        sys.path.insert(0, str(config.resolve().parent))  # plugins are looked for beside the file that names them
     record = load_record(run)
     place = require_writable(run / "recertified.nc" if to is None else to)
-    section = None if config is None else load_certificate(config, record.task)  # whose plugins may be needed
-    settings = _settings(run, record)
-    if section is not None:
-        settings = section.build(noise_from_configuration(record.noise), getattr(settings, "threat", None))
-    changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    known = {field.name for field in fields(settings)}
-    for name, text in (("budgets", budgets), ("additions", additions), ("deletions", deletions)):
-        if text is not None:
-            if name not in known:
-                takes = " and ".join(f"--{each}" for each in ("budgets", "additions", "deletions") if each in known)
-                raise InvalidInputError(f"--{name}", f"this run is on {record.task}", f"Pass {takes}")
-            parse = parse_budgets if name == "budgets" else _flips
-            changes[name] = text if text == "auto" else parse(text, f"--{name}")
+    asked = {"budgets": budgets, "additions": additions, "deletions": deletions}
+    settings = asked_settings(run, record, config, alpha, asked)
+    changes: dict[str, Any] = {}
     if bound is not None:
         baseline = getattr(settings, "method", None) or getattr(settings, "baseline", None)
         if baseline is not None:
@@ -89,6 +78,47 @@ def recertify(
     save(result, place)
     print_summary({str(result.attrs["method"]): result}, terminal(stderr=False))
     terminal().print(f"Result: {place}. Picture: localsmooth report {place}")
+
+
+def asked_settings(
+    run: Path, record: RunRecord, config: Path | None, alpha: float | None, budgets: Mapping[str, str | None]
+) -> Any:
+    """What a run was certified with, or a file says, with α and budgets as on the command line.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    record
+        Its record.
+    config
+        File with a section [certificate].
+    alpha
+        Another failure probability.
+    budgets
+        Texts by kind: budgets, additions, deletions.
+
+    Raises
+    ------
+    InvalidInputError
+        If this kind of input has no such budgets, or a text cannot be read.
+    """
+    if config is not None:
+        sys.path.insert(0, str(config.resolve().parent))  # plugins are looked for beside the file that names them
+    section = None if config is None else load_certificate(config, record.task)  # whose plugins may be needed
+    settings = _settings(run, record)
+    if section is not None:
+        settings = section.build(noise_from_configuration(record.noise), getattr(settings, "threat", None))
+    changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+    known = {field.name for field in fields(settings)}
+    for name, text in budgets.items():
+        if text is not None:
+            if name not in known:
+                takes = " and ".join(f"--{each}" for each in budgets if each in known)
+                raise InvalidInputError(f"--{name}", f"this run is on {record.task}", f"Pass {takes}")
+            parse = parse_budgets if name == "budgets" else _flips
+            changes[name] = text if text == "auto" else parse(text, f"--{name}")
+    return replace(settings, **changes)
 
 
 def _flips(text: str, option: str) -> list[int]:

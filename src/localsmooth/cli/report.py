@@ -10,10 +10,12 @@ import xarray as xr
 from localsmooth.disk import make_folder, require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.report import curves_figure, has_target, item_figure, save_figure, shown_targets, write_report
-from localsmooth.results import load
+from localsmooth.results import load, load_overlaps
 from localsmooth.terminal import terminal
 
 __all__ = ["load_results", "report"]
+
+_OVERLAPS = "overlap.nc"
 
 
 def load_results(runs: list[Path]) -> dict[str, xr.Dataset]:
@@ -38,12 +40,14 @@ def load_results(runs: list[Path]) -> dict[str, xr.Dataset]:
 
 
 def report(runs: list[Path], to: Path | None, figures: Path | None, title: str) -> None:
-    """Write a self-contained HTML page that shows one run or compares several."""
+    """Write a self-contained HTML page that shows one run or compares several; what `overlap` left there, too."""
     first = runs[0]
     results = load_results(runs)
     target = require_writable((first if first.is_dir() else first.parent) / "report.html" if to is None else to)
-    write_report(results, target, title=title)
     console = terminal()
+    beside = {method: run / _OVERLAPS for method, run in zip(results, runs, strict=True)}
+    overlaps = {method: load_overlaps(path) for method, path in beside.items() if path.is_file()}
+    write_report(results, target, title=title, overlaps=overlaps)
     console.print(f"Report: {target}")
     if figures is not None:
         _write_figures(results, figures)

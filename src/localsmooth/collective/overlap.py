@@ -27,6 +27,13 @@ that the least Dice over all spendings and outcomes is 2t / (1 + t), t the least
 those of the other. (Without the detour: Dice ≥ 2 A / (A + D − B), so that Dice ≥ s if and only if
 (2 − s) · A + s · B ≥ s · D for all b. With s = 2t / (1 + t) that is the condition for IoU times 2 / (1 + t).)
 
+*Certificates that are true of counts.* Let up to d certificates be wrong besides (k-FWER), whichever they are. Then,
+for some i + j ≤ d, TP ≥ A(b) − i and FP ≤ (D − P) − B(b) + j; (A − i) / (D − B + j) is least for i = d: A + B ≤ D. So
+all of the above holds with L − d for L and max(0, A − d) for A in attacks. Bounds on counts per stratum, of outputs
+that share label and prediction (`JointCount`), need no more: if in every stratum no more outputs fail than certificates
+say, in one and the same event for all strata and all b, then A(b) and B(b), which are sums over whole strata, bound TP
+and FP as they are; which outputs of a stratum fail plays no role in either.
+
 *The mean over classes* is, at every b, at least the mean of the classes' minima. It need not be attained: no attack
 need be the worst for all classes, and a target can become a false positive of one class only.
 """
@@ -37,6 +44,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -49,7 +57,7 @@ from localsmooth.collective.kernel.verify import CertificateError
 from localsmooth.collective.kernel.worth import rounded_down, rounded_up
 from localsmooth.collective.search.names import AnyBound
 from localsmooth.collective.solving import solve
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind, require_whole_number
 
 __all__ = ["Overlap", "certify_overlap"]
 
@@ -116,6 +124,7 @@ def certify_overlap(
     bound: AnyBound | None = None,
     tolerance: Number = 1e-3,
     verify: bool = False,
+    discount: int = 0,
 ) -> Overlap:
     """Bound the IoU and Dice of each class over all attacks, for each budget of the threat.
 
@@ -137,25 +146,30 @@ def certify_overlap(
         Width of IoU at which to stop between what was proven and what was not, at least 10⁻⁶.
     verify
         Prove every bound that is used again in exact rational arithmetic.
+    discount
+        Number of certificates that may be wrong besides, whichever they are (`BaseCertificates.discount`).
 
     Raises
     ------
     InvalidInputError
-        For arrays of other shapes, labels that are no whole numbers, or a problem with values.
+        For arrays of other shapes, labels that are no whole numbers, a problem with values, and whatever is of another
+        kind than described.
     CertificateError
         If a bound and an attack contradict each other, or exact arithmetic does not confirm a bound.
     """
+    require_kind("problem", problem, Problem)
+    require_whole_number("discount", discount, 0, "Pass a number of certificates, or leave it out")
     if problem.value is not None:
         raise InvalidInputError("problem", "has values", "leave `value` out: here all targets count alike")
-    if not tolerance >= _FINEST:
-        raise InvalidInputError("tolerance", f"is {tolerance}", f"give a number ≥ {_FINEST}")
+    if not isinstance(tolerance, Real) or not tolerance >= _FINEST:
+        raise InvalidInputError("tolerance", f"is {tolerance!r}", f"give a number ≥ {_FINEST}")
     targets = problem.targets
     predicted = _classes("predictions", predictions, problem.outputs)[targets]
     true = _classes("labels", labels, problem.outputs)[targets]
     present = np.unique(true)
-    named = present if classes is None else np.unique(_classes("classes", classes, np.size(classes)))
+    named = present if classes is None else np.unique(_classes("classes", classes))
     budgets = len(problem.constraints.budgets)
-    settled = _Settled(problem, float(tolerance), bound, verify)
+    settled = _Settled(problem, float(tolerance), bound, verify, int(discount))
     shape = (len(named), budgets)
     iou, upper, attack = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros((*shape, problem.columns))
     for place, name in enumerate(named.tolist()):
@@ -186,6 +200,14 @@ class _Settled:
     tolerance: float
     bound: AnyBound | None
     verify: bool
+    discount: int
+
+    def _left(
+        self, stands: Bool[np.ndarray, "targets"], hit: Bool[np.ndarray, "targets"], spared: Bool[np.ndarray, "targets"]
+    ) -> Fraction:
+        """What is left where some targets stand."""
+        top = max(int(np.count_nonzero(stands & hit)) - self.discount, 0)
+        return Fraction(top, len(hit) - int(np.count_nonzero(stands & spared)))
 
     def curve(self, hit: Bool[np.ndarray, "targets"], spared: Bool[np.ndarray, "targets"]) -> list[_Bounds]:
         """Bound the least ratio at every budget; bounds serve smaller budgets, and attacks larger ones.
@@ -216,7 +238,7 @@ class _Settled:
         attack = np.zeros(problem.columns)
         stands = standing(problem, attack)
         most = int(np.count_nonzero(stands & spared))
-        high = failed = t = Fraction(int(np.count_nonzero(stands & hit)), whole - most)
+        high = failed = t = self._left(stands, hit, spared)
         for _ in range(_ROUNDS):
             if low >= high:
                 break
@@ -224,13 +246,13 @@ class _Settled:
             value[problem.targets] = t.denominator * hit + t.numerator * spared
             weighted = Problem(problem.weights, problem.eta, problem.group, threat, problem.targets, value)
             answer = solve(weighted, self.bound, self.verify)[0]
-            proven = Fraction(answer.certified) / t.denominator
+            proven = Fraction(answer.certified) / t.denominator - self.discount
             if proven >= t * whole:
                 low = max(low, proven / whole)
             else:
                 low, failed = max(low, (proven - t * most) / (whole - most)), min(failed, t)
             stands = standing(problem, answer.attack)
-            left = Fraction(int(np.count_nonzero(stands & hit)), whole - int(np.count_nonzero(stands & spared)))
+            left = self._left(stands, hit, spared)
             if left < high:
                 high = failed = t = left
                 attack = answer.attack
@@ -272,10 +294,15 @@ def _turned(
     return ratios
 
 
-def _classes(name: str, values: Numbers, number: int) -> Int[np.ndarray, "_"]:
-    array = np.asarray(values)
-    if array.shape != (number,) or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
-        raise InvalidInputError(name, f"has shape {array.shape} and type {array.dtype}", f"give {number} whole numbers")
+def _classes(name: str, values: object, number: int | None = None) -> Int[np.ndarray, "_"]:
+    wanted = "give whole numbers" if number is None else f"give {number} whole numbers"
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:  # rows of different lengths
+        raise InvalidInputError(name, f"is no array ({error})", wanted) from error
+    shaped = array.ndim == 1 if number is None else array.shape == (number,)
+    if not shaped or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+        raise InvalidInputError(name, f"has shape {array.shape} and type {array.dtype}", wanted)
     return array.astype(np.int64)
 
 

@@ -1,12 +1,13 @@
 """From a task to a labelled result, whatever the kind of input: sampling, keeping, certifying, certifying again."""
 
-from localsmooth.pipeline.again import recertify, settings_of
+from localsmooth.pipeline.again import certified_overlap, recertify, settings_of
 from localsmooth.pipeline.keeping import open_tallies, remembered_store
 from localsmooth.pipeline.run import Run
 from localsmooth.pipeline.walk import certify
 
 __all__ = [
     "Run",
+    "certified_overlap",
     "certify",
     "open_tallies",
     "recertify",

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 
+from localsmooth.collective import AnyBound, as_bound
 from localsmooth.disk import expanded
-from localsmooth.errors import require_kind
+from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.pipeline.asked import restored
 from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
-from localsmooth.tasks import load_record, require_anytime, require_normalised_scores, require_same_run, task_of
+from localsmooth.tasks import (
+    RunRecord,
+    load_record,
+    require_anytime,
+    require_normalised_scores,
+    require_same_run,
+    task_of,
+)
 
-__all__ = ["recertify", "settings_of"]
+__all__ = ["certified_overlap", "recertify", "settings_of"]
 
 
 def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | None = None, **changes: Any) -> xr.Dataset:
@@ -44,6 +54,93 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     InvalidInputError
         If the settings are those of another kind of input, or `run` is no path.
     """
+    record, settings, store = _opened(run, prove, changes)
+    task = task_of(record.task)
+    record = replace(record, method=task.shown_name(record, settings) if name is None else name)
+    sampled = task.load(record, store)
+    return task.result(sampled, settings, record, store.configuration)
+
+
+def certified_overlap(
+    run: str | os.PathLike[str],
+    prove: Any = None,
+    *,
+    items: Sequence[str | int] | str | int | None = None,
+    bound: AnyBound = "envelope",
+    tolerance: float = 1e-3,
+    tell: Callable[[str], None] | None = None,
+    **changes: Any,
+) -> xr.Dataset:
+    """Certify the IoU and Dice of every class from the tallies of a finished run with labels.
+
+    They rest on the event of the run's certified counts: with the run's own α and rule, all hold together with
+    probability 1 − α for each item. Another α or rule is another claim, as for `recertify`.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    prove
+        What is proven, as for `recertify`; targets and collective bounds play no role.
+    items
+        Names or numbers of items; all by default.
+    bound
+        How hard to try, as for `localsmooth.solve`. A time limit is for each class, budget and value that is tried.
+    tolerance
+        Width of IoU at which to stop between what was proven and what was not.
+    tell
+        Told which item is next.
+    changes
+        Fields of the settings that are to be others: ``certified_overlap(run, budgets=[0, 0.5])``.
+
+    Returns
+    -------
+    xr.Dataset
+        `iou`, `dice` over item, class and budget, and `mean_iou`, `mean_dice` over the classes of each item: proven,
+        rounded down, ignored outputs left out. `iou_upper` and so on: what the best attack found leaves.
+        `candidate_iou` and `clean_iou`: as measured without a perturbation.
+
+    Raises
+    ------
+    RunRecordError
+        If the directory holds no finished run.
+    InvalidInputError
+        If there are no labels, the settings are those of a baseline or another kind of input, or an item is unknown.
+    """
+    record, settings, store = _opened(run, prove, changes)
+    task = task_of(record.task)
+    chosen, made = _numbers(record.item_names, items), as_bound(bound)
+    return task.overlaps(
+        task.load(record, store),
+        settings,
+        record,
+        store.configuration,
+        items=chosen,
+        bound=made,
+        tolerance=tolerance,
+        tell=tell,
+    )
+
+
+def _numbers(names: Sequence[str], items: object) -> list[int]:
+    """Numbers of some items, given by names or numbers."""
+    given = [] if items is None else [items] if isinstance(items, str | Integral) else items
+    require_several("items", given, "names or numbers of items")
+    numbers: list[int] = []
+    for item in cast("Sequence[object]", given):
+        number = names.index(item) if isinstance(item, str) and item in names else item
+        if isinstance(number, str) and number.isdecimal():  # as on a command line
+            number = int(number)
+        if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= int(number) < len(names):
+            raise InvalidInputError("items", f"{item!r} is none of {len(names)} items", f"Name one, such as {names[0]}")
+        numbers.append(int(number))
+    return sorted(set(numbers))
+
+
+def _opened(
+    run: str | os.PathLike[str], prove: Any, changes: Mapping[str, Any]
+) -> tuple[RunRecord, Any, DirectoryStore]:
+    """Record, settings and store of a finished run, found to fit each other."""
     folder = _folder(run)
     record = load_record(folder)
     task = task_of(record.task)
@@ -57,9 +154,7 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
         require_anytime(settings, sequence=record.sequence is not None, place=folder)
     if settings.needs_scores:
         require_normalised_scores(store)
-    record = replace(record, method=task.shown_name(record, settings) if name is None else name)
-    sampled = task.load(record, store)
-    return task.result(sampled, settings, record, store.configuration)
+    return record, settings, store
 
 
 def settings_of(run: str | os.PathLike[str]) -> Any:

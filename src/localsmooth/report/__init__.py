@@ -4,6 +4,7 @@ from localsmooth.report.figures import curves_figure, item_figure, save_figure
 from localsmooth.report.html import render_report, write_report
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
 from localsmooth.report.nothing import reach_of_result, why_nothing
+from localsmooth.report.overlap import overlap_table
 from localsmooth.report.panel import Panel
 from localsmooth.report.plane import Picturing, Plane, choose_plane
 from localsmooth.report.summary import (
@@ -41,6 +42,7 @@ __all__ = [
     "item_figure",
     "levels_figure",
     "locality_figure",
+    "overlap_table",
     "percent",
     "points_table",
     "prediction_numbers",

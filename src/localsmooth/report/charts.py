@@ -15,7 +15,7 @@ from localsmooth.report.palette import method_color
 from localsmooth.report.summary import curve, has_target, method_label, shown_targets
 from localsmooth.results import run_info, target_title
 
-__all__ = ["Chart", "Series", "budget_reach", "charts", "dashes"]
+__all__ = ["Chart", "Series", "band", "budget_reach", "charts", "dashes", "drawn_chart", "staircase"]
 
 LEFT, TOP, WIDTH, HEIGHT = 52, 14, 470, 270
 _DASHES = ("", "9 4", "2 4", "9 3 2 3", "4 2")
@@ -31,6 +31,8 @@ class Series:
     budgets: list[float]
     values: list[float]
     path: str
+    band: str = ""
+    """What lies between the curve and another, to be filled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +68,6 @@ def charts(results: Mapping[str, xr.Dataset], kind: str = "") -> list[Chart]:
     """The diagrams of all targets, each with every bound of every method; `kind` tells what the budget buys."""
     run = run_info(next(iter(results.values())))
     limit = budget_reach(results)
-    ticks = _ticks(limit)
-    x_ticks = [(LEFT + WIDTH * tick / limit, f"{tick:.6g}") for tick in ticks]
-    y_ticks = [(TOP + HEIGHT * (1 - share / 100), f"{share} %") for share in (0, 20, 40, 60, 80, 100)]
     label = f"budget ε  ({run.norm} norm, {run.units})"
     made: list[Chart] = []
     for target in shown_targets(results):
@@ -79,26 +78,56 @@ def charts(results: Mapping[str, xr.Dataset], kind: str = "") -> list[Chart]:
                 dash=dash,
                 budgets=dataset["budget"].values.tolist(),
                 values=[round(value, 6) for value in curve(dataset, target, bound).tolist()],
-                path=_path(dataset["budget"].values, curve(dataset, target, bound), limit),
+                path=staircase(dataset["budget"].values, curve(dataset, target, bound), limit),
             )
             for index, (method, dataset) in enumerate(results.items())
             if has_target(dataset, target)
             for bound, dash in reversed(dashes(dataset).items())
         ]
         title = target_title(target)
-        made.append(Chart(target, f"{title}, {kind}" if kind else title, label, series, x_ticks, y_ticks, limit))
+        made.append(drawn_chart(target, f"{title}, {kind}" if kind else title, label, series, limit))
     return made
 
 
-def _path(budgets: Float[np.ndarray, "budgets"], values: Float[np.ndarray, "budgets"], limit: float) -> str:
+def drawn_chart(target: str, title: str, label: str, series: list[Series], limit: float) -> Chart:
+    """A diagram with ticks from 0 to a limit, and from 0 to 100 %."""
+    x_ticks = [(LEFT + WIDTH * tick / limit, f"{tick:.6g}") for tick in _ticks(limit)]
+    y_ticks = [(TOP + HEIGHT * (1 - share / 100), f"{share} %") for share in (0, 20, 40, 60, 80, 100)]
+    return Chart(target, title, label, series, x_ticks, y_ticks, limit)
+
+
+def staircase(budgets: Float[np.ndarray, "budgets"], values: Float[np.ndarray, "budgets"], limit: float) -> str:
+    """The path of a curve, of which only what holds at the larger one is known between two budgets."""
+    corners = _corners(budgets, values, limit)
+    if not corners:
+        return ""
+    # Between ε_n and ε_{n+1} the larger budget's value is what holds: first down, then right.
+    steps = "".join(f"V{b:.2f}H{a:.2f}" for a, b in corners[1:])
+    return f"M{corners[0][0]:.2f} {corners[0][1]:.2f}{steps}"
+
+
+def band(
+    budgets: Float[np.ndarray, "budgets"],
+    low: Float[np.ndarray, "budgets"],
+    high: Float[np.ndarray, "budgets"],
+    limit: float,
+) -> str:
+    """The path around what lies between two curves."""
+    path, upper = staircase(budgets, low, limit), _corners(budgets, high, limit)
+    if not path:
+        return ""
+    back = "".join(f"V{b:.2f}H{before:.2f}" for (_, b), (before, _) in zip(upper[:0:-1], upper[-2::-1], strict=True))
+    return f"{path}{back}V{upper[0][1]:.2f}Z"
+
+
+def _corners(
+    budgets: Float[np.ndarray, "budgets"], values: Float[np.ndarray, "budgets"], limit: float
+) -> list[tuple[float, float]]:
+    """Where the budgets up to a limit and their values are drawn."""
     shown = int(np.count_nonzero(budgets <= limit * (1 + 1e-9)))
     x = LEFT + WIDTH * np.minimum(budgets[:shown], limit) / limit
     y = TOP + HEIGHT * (1 - values[:shown])
-    if shown == 0:
-        return ""
-    # Between ε_n and ε_{n+1} the larger budget's value is what holds: first down, then right.
-    steps = "".join(f"V{b:.2f}H{a:.2f}" for a, b in zip(x[1:], y[1:], strict=True))
-    return f"M{x[0]:.2f} {y[0]:.2f}{steps}"
+    return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
 def budget_reach(results: Mapping[str, xr.Dataset]) -> float:

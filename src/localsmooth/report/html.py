@@ -21,6 +21,7 @@ from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
 from localsmooth.report.nothing import reach_of_result, why_nothing
+from localsmooth.report.overlap import OverlapPanel, overlap_panel
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
@@ -37,6 +38,7 @@ from localsmooth.report.tables import (
 )
 from localsmooth.results import (
     NO_LABEL,
+    RunInfo,
     budget_kinds,
     counts_outputs,
     marks_wrong,
@@ -53,6 +55,7 @@ def write_report(
     path: str | os.PathLike[str],
     title: str = "Collective robustness certificate",
     max_items: int = 12,
+    overlaps: Mapping[str, xr.Dataset] | None = None,
 ) -> None:
     """Write the page to a file; see `render_report`.
 
@@ -63,7 +66,7 @@ def write_report(
     OutputError
         If the file cannot be written.
     """
-    page = render_report(results, title, max_items)
+    page = render_report(results, title, max_items, overlaps)
     write_atomically(path, page.encode("utf-8", errors="replace"))
 
 
@@ -71,6 +74,7 @@ def render_report(
     results: Mapping[str, xr.Dataset] | xr.Dataset,
     title: str = "Collective robustness certificate",
     max_items: int = 12,
+    overlaps: Mapping[str, xr.Dataset] | None = None,
 ) -> str:
     """Make one HTML page that works offline: curves, pictures of each item, tables and the promise in words.
 
@@ -82,12 +86,14 @@ def render_report(
         Heading of the page.
     max_items
         How many items are shown with pictures; the numbers are over all of them.
+    overlaps
+        Certified IoU and Dice (`localsmooth.certified_overlap`) of some of the methods, by their names.
 
     Raises
     ------
     InvalidInputError
-        If there is no result, a data set is not a valid result, or the results differ in norm, units, classes or kinds
-        of budget.
+        If there is no result, a data set is not a valid result, the results differ in norm, units, classes or kinds
+        of budget, or overlaps are of other samples than the result of their method.
     """
     if isinstance(results, xr.Dataset):
         results = {str(results.attrs.get("method", "result")): results}
@@ -105,6 +111,7 @@ def render_report(
         promises.setdefault(promise(one), []).append(method)
     if len({budget_kinds(dataset) for dataset in results.values()}) > 1:
         raise InvalidInputError("results", "they differ in their kinds of budget", "Report them on pages of their own")
+    panel = _overlaps(overlaps or {}, runs)
     graphs = graph_cards(results)
     shown = [] if graphs else cards(results, max_items, panel_of(run.task))
     curves = curves_by_kind(results)
@@ -116,7 +123,7 @@ def render_report(
     targets = shown_targets(results)
     labelled = any(bool((dataset["label"] != NO_LABEL).any()) for dataset in results.values())
     data: dict[str, Any] = {
-        "charts": [chart.data() for chart in diagrams],
+        "charts": [chart.data() for chart in (*diagrams, *(panel.charts if panel else ()))],
         "counts": [target for target in targets if counts_outputs(target)],
         "marks": [target for target in targets if marks_wrong(target, labelled)],
         "cards": {key: value for card in shown for key, value in card.data.items()},
@@ -146,6 +153,7 @@ def render_report(
         smoothing=smoothing_table(results),
         bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},
         charts=diagrams,
+        overlaps=panel,
         cards=shown,
         graphs=graphs,
         graph_start=_start(graphs, headline),
@@ -171,6 +179,23 @@ def render_report(
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         data=Markup(_script_json(data)),
     )
+
+
+def _overlaps(overlaps: Mapping[str, xr.Dataset], runs: Mapping[str, RunInfo]) -> OverlapPanel | None:
+    """The panel of overlaps, if there are any."""
+    for method, dataset in overlaps.items():
+        found, run = run_info(dataset), runs.get(method)
+        said = ("smoothing", "n_candidate", "n_bound", "class_names", "norm", "units")
+        if run is None or any(getattr(found, name) != getattr(run, name) for name in said):
+            raise InvalidInputError(
+                "overlaps",
+                f"those of {method} are of other samples than its result",
+                "Run localsmooth overlap again, or leave them out",
+            )
+        if found.budgets.keys() != run.budgets.keys():
+            raise InvalidInputError("overlaps", f"those of {method} have other kinds of budget", "Certify them again")
+    colors = {method: method_color(index) for index, method in enumerate(runs)}
+    return overlap_panel(overlaps, colors) if overlaps else None
 
 
 def _template(name: str) -> str:

@@ -22,6 +22,7 @@ from localsmooth.results.names import (
     target_title,
 )
 from localsmooth.results.output_names import attach_names
+from localsmooth.results.overlap import ItemOverlap, build_overlaps, load_overlaps, save_overlaps
 from localsmooth.results.reach import certifies_beyond, finite_reach, reach_words, rounded_down
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
@@ -37,6 +38,7 @@ __all__ = [
     "OUTSIDE",
     "RATIO",
     "CertifiedCurve",
+    "ItemOverlap",
     "ItemResult",
     "ItemView",
     "RunInfo",
@@ -47,6 +49,7 @@ __all__ = [
     "axis_names",
     "budget_kinds",
     "build_dataset",
+    "build_overlaps",
     "certifies_beyond",
     "consistent",
     "counts_outputs",
@@ -54,12 +57,14 @@ __all__ = [
     "item_view",
     "kind_curve",
     "load",
+    "load_overlaps",
     "load_result",
     "marks_wrong",
     "reach_words",
     "rounded_down",
     "run_info",
     "save",
+    "save_overlaps",
     "save_result",
     "set_aside",
     "symbol",

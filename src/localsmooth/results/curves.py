@@ -12,8 +12,9 @@ __all__ = ["budget_kinds", "converted", "kind_curve"]
 
 
 def budget_kinds(dataset: xr.Dataset) -> tuple[str, ...]:
-    """The kinds of budget of a result, each a dimension of its counts: ("budget",), or ("additions", "deletions")."""
-    return tuple(str(name) for name in dataset["certified"].dims[len(COUNT_DIMENSIONS) :])
+    """The kinds of budget of a result, each a dimension of its numbers: ("budget",), or ("additions", "deletions")."""
+    name, others = ("certified", len(COUNT_DIMENSIONS)) if "certified" in dataset else ("iou", 2)
+    return tuple(str(kind) for kind in dataset[name].dims[others:])
 
 
 def kind_curve(dataset: xr.Dataset, kind: str | None = None) -> xr.Dataset:

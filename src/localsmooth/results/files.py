@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from xarray.backends import H5NetCDFStore
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.curves import converted
-from localsmooth.results.names import KIND
+from localsmooth.results.names import CLASS, KIND
 from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import ATTRIBUTES
 from localsmooth.results.validate import validate
 
-__all__ = ["load", "save", "set_aside"]
+__all__ = ["load", "read", "require_whole", "save", "set_aside", "write"]
 
 _FILTERS = {1, 2, 3}  # deflate, shuffle, checksum: the ones that HDF5 has built in and that load no plugin
 
@@ -46,7 +46,12 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
     OutputError
         If the file cannot be written.
     """
-    sealed = validate(dataset).copy(deep=False)
+    write(validate(dataset), path)
+
+
+def write(dataset: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a data set that was found valid, with its checksum."""
+    sealed = dataset.copy(deep=False)
     sealed.attrs = {name: value for name, value in dataset.attrs.items() if name != "checksum"}
     sealed.attrs["checksum"] = _checksum(sealed)
     encoding: dict[str, dict[str, Any]] = {}
@@ -113,6 +118,32 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
     InvalidInputError
         If the file is missing, foreign, damaged, too large, of another version, or reaches outside itself.
     """
+
+    def current(opened: xr.Dataset) -> xr.Dataset:
+        if (made := converted(opened)) is not opened:
+            require_whole(opened)
+        return require_whole(validate(made))
+
+    return read(path, current, max_bytes)
+
+
+def read(
+    path: str | os.PathLike[str], check: Callable[[xr.Dataset], xr.Dataset], max_bytes: int = 8 * 2**30
+) -> xr.Dataset:
+    """Do as `load` for another kind of data set.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As for `load`.
+    check
+        Returns what was read, or raises errors of its contents, to which the file's name is added.
+
+    Raises
+    ------
+    InvalidInputError
+        As `load` does.
+    """
     path = expanded(path)
     field = f"result file {os.fspath(path)!r}"
     if not path.is_file():
@@ -122,7 +153,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
             _inspect(opened, max_bytes)
         with xr.open_dataset(path, engine="h5netcdf", mask_and_scale=False, decode_times=False) as opened:
             dataset = opened.load()
-        for name in ("item", "target", "bound", KIND):
+        for name in ("item", "target", "bound", CLASS, KIND):
             if name in dataset.coords:
                 names = np.array([str(value) for value in dataset[name].values.tolist()], dtype=np.str_)
                 dataset = dataset.assign_coords({name: (name, names)})
@@ -131,9 +162,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
         for array in dataset.variables.values():
             if array.attrs.get("_FillValue", 0.0) != array.attrs.get("_FillValue", 0.0):
                 del array.attrs["_FillValue"]  # NaN for NaN: what xarray's own writer adds
-        if (current := converted(dataset)) is not dataset:
-            _require_whole(dataset)
-        return _require_whole(validate(current))
+        return check(dataset)
     except InvalidInputError as error:
         raise InvalidInputError(field, f"{error.field}: {error.problem}", error.remedy) from error
     except Exception as error:  # the HDF5 library's errors on damaged files have no common base
@@ -142,8 +171,14 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
         ) from error
 
 
-def _require_whole(dataset: xr.Dataset) -> xr.Dataset:
-    """Compare the checksum; a file that xarray wrote from a result has none, and may hold nothing that is not known."""
+def require_whole(dataset: xr.Dataset) -> xr.Dataset:
+    """Compare the checksum; a file that xarray wrote from a result has none, and may hold nothing that is not known.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not fit the contents, or there is none beside something unknown.
+    """
     if "checksum" not in dataset.attrs:
         unknown = sorted(set(map(str, dataset.attrs)) - ATTRIBUTES)
         if unknown:

@@ -6,6 +6,7 @@ __all__ = [
     "ACCURACY",
     "AGREEMENT",
     "BUDGET",
+    "CLASS",
     "COUNT_DIMENSIONS",
     "COUNT_VARIABLES",
     "DRAWN_VARIABLES",
@@ -105,6 +106,8 @@ DRAWN_VARIABLES = {"falls": "b", "alone": "b", "edge_ends": "i", "node_place": "
 
 BUDGET = "budget"
 """Dimension of the budgets, where there is one kind; where there are several, each has a dimension with its name."""
+CLASS = "class"
+"""Dimension of the classes, in results about IoU and Dice."""
 KIND = "kind"
 """Dimension of an attack over several kinds of budget."""
 _SYMBOLS = {BUDGET: "ε", "additions": "ε⁺", "deletions": "ε⁻"}

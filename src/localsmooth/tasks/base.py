@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import xarray as xr
 
+from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.runs import RunIdentity, SamplingPlan, Store
@@ -201,6 +202,39 @@ class Task(ABC, Generic[Sampled, Asked]):
         progress
             Told how far it is.
         """
+
+    @classmethod
+    def overlaps(
+        cls,
+        sampled: Sampled,
+        settings: Asked,
+        record: RunRecord,
+        configuration: RunIdentity | None = None,
+        *,
+        items: Sequence[int] = (),
+        bound: Bound,
+        tolerance: float = 1e-3,
+        tell: Callable[[str], None] | None = None,
+    ) -> xr.Dataset:
+        """Certify IoU and Dice, and build the labelled result; kinds of input without classes to compare refuse.
+
+        Parameters
+        ----------
+        sampled, settings, record, configuration
+            As for `result`.
+        items
+            Numbers of the items; all if there is none.
+        bound, tolerance
+            As for `localsmooth.collective.certify_overlap`.
+        tell
+            Told which item is next.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are no labels, or these settings certify none.
+        """
+        raise InvalidInputError("run", f"IoU of {cls.name} cannot be certified", "Certify its counts: recertify")
 
     @classmethod
     def shown_name(cls, record: RunRecord, settings: Asked) -> str:

@@ -166,7 +166,11 @@ def _assumptions(
         )
     if isinstance(settings.simultaneous, Automatic):
         chosen = Counter(rule.name for rule in rules)
-        among = "" if len(chosen) == 1 else f" ({', '.join(f'{name} for {n} of {len(rules)} items' for name, n in chosen.items())})"
+        among = (
+            ""
+            if len(chosen) == 1
+            else f" ({', '.join(f'{name} for {n} of {len(rules)} items' for name, n in chosen.items())})"
+        )
         sentences.append(
             f"How {outputs} share α was chosen from the candidate stage, whose samples are independent of those that "
             f"bound the votes{among}."

@@ -25,9 +25,9 @@ from localsmooth.execution import (
     ThreadExecutor,
 )
 from localsmooth.layout import isotropic_layout
-from localsmooth.pipeline import Run, certify, recertify, settings_of
+from localsmooth.pipeline import Run, certified_overlap, certify, recertify, settings_of
 from localsmooth.report import write_report
-from localsmooth.results import budget_kinds, load_result, run_info
+from localsmooth.results import NO_LABEL, budget_kinds, load_overlaps, load_result, run_info, save_overlaps
 from localsmooth.runs import DirectoryStore, SamplingPlan, join
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import (
@@ -256,6 +256,24 @@ class TaskContract:
             page = (folder / "report.html").read_text("utf-8")
         assert "second &lt;b&gt;" in page
         assert "second <b>" not in page
+
+    def test_overlaps_are_certified_kept_and_shown(self) -> None:
+        """Where there are labels; else they are refused by name."""
+        with _folder() as folder:
+            result = self._certify(folder / "run", name="first")
+            if bool((result["label"] == NO_LABEL).all()):
+                error = _raises(InvalidInputError, lambda: certified_overlap(folder / "run"))
+                assert error.field in ("run", "labels"), error
+                return
+            made = certified_overlap(folder / "run")
+            save_overlaps(made, folder / "overlap.nc")
+            kept = load_overlaps(folder / "overlap.nc")
+            xr.testing.assert_equal(kept, made)
+            write_report({"first": result}, folder / "report.html", overlaps={"first": kept})
+        # What is proven holds without a perturbation, too: for the predictions that are most likely right.
+        for name in ("iou", "iou_upper"):
+            assert not (made[name].isel(dict.fromkeys(budget_kinds(made), 0)) > made["candidate_iou"] + 1e-9).any()
+        assert not any((made["iou"].diff(kind) > 2e-3).any() for kind in budget_kinds(made))
 
     def test_a_run_on_something_unknown_is_refused_in_one_sentence(self) -> None:
         """As a run from another program or a later version is."""

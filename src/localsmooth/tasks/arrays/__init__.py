@@ -1,7 +1,7 @@
 """Arrays: images, volumes, sequences, tables of features."""
 
 from localsmooth.tasks.arrays.inputs import require_one_each
-from localsmooth.tasks.arrays.item import SampledItem, counted_outputs, target_kinds
+from localsmooth.tasks.arrays.item import SampledItem, certify_overlaps, counted_outputs, target_kinds
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
 from localsmooth.tasks.arrays.threat import THREATS, Flips, ItemThreat, Kind, NormBall, PerPosition
@@ -18,6 +18,7 @@ __all__ = [
     "PerPosition",
     "SampledItem",
     "Settings",
+    "certify_overlaps",
     "counted_outputs",
     "equally_spaced",
     "require_one_each",

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from localsmooth.bounds import Sharing
+from localsmooth.collective import Bound
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import Noise
-from localsmooth.results import ItemResult, build_dataset, certifies_beyond, consistent, finite_reach
+from localsmooth.results import (
+    ItemOverlap,
+    ItemResult,
+    RunInfo,
+    build_dataset,
+    build_overlaps,
+    certifies_beyond,
+    consistent,
+    finite_reach,
+)
 from localsmooth.runs import RunIdentity
-from localsmooth.tasks.arrays.item import certify_item, counting_groups
+from localsmooth.tasks.arrays.item import certify_item, certify_overlaps, counting_groups
 from localsmooth.tasks.arrays.reach import reach_of_items, reach_of_shares, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 from localsmooth.tasks.description import run_facts
+from localsmooth.tasks.overlap import about_overlaps, for_overlaps, measured_iou
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 
-__all__ = ["assemble", "settle_items"]
+__all__ = ["assemble", "assemble_overlaps", "settle_items"]
 
 
 def assemble(
@@ -49,16 +62,11 @@ def assemble(
     progress
         Told how many items are certified, if it is a `CertifyingProgress`.
     """
-    settings = settings.completed(noise)
-    planned = Planned(record.n_candidate, record.n_bound, record.sequence)
-    reach = reach_of_items([(item.image, item.layout, item.ignored) for item in items], noise, settings, planned)
-    settings = with_budgets(settings, reach, noise)
+    settings, reach = _completed(items, noise, record, settings)
     method = settings.method
     if method is not None:
         for item in items:
             method.require(item.layout, noise)
-    names = " and ".join(certificate.name for certificate in settings.certificates)
-    threat = settings.threat.words(noise)
     tell = None if progress is None else progress.message
     certify = partial(certify_item, tell=tell) if method is None else method.certify
     certified: list[ItemResult] = []
@@ -71,9 +79,74 @@ def assemble(
     limit = (
         None if certifies_beyond(certified, np.array(settings.budgets) > 0) else reach_of_shares(items, noise, settings)
     )
-    common = settings.common(rules)
+    run = _facts(items, noise, record, settings, rules, configuration, reach=finite_reach({"budget": reach}))
+    return build_dataset(certified, run if limit is None else replace(run, limit={"budget": limit}))
+
+
+def assemble_overlaps(
+    items: Sequence[SampledItem],
+    noise: Noise,
+    record: RunRecord,
+    settings: Settings,
+    configuration: RunIdentity | None,
+    bound: Bound,
+    tolerance: float,
+    tell: Callable[[str], None] | None = None,
+) -> xr.Dataset:
+    """Certify IoU and Dice of every item and build the data set.
+
+    Parameters
+    ----------
+    items, noise, record, settings, configuration
+        As for `assemble`.
+    bound, tolerance
+        As for `localsmooth.collective.certify_overlap`.
+    tell
+        Told which item is next.
+    """
+    settings = _completed(items, noise, record, for_overlaps(settings))[0]
+    made: list[ItemOverlap] = []
+    each = settle_items(items, settings, record)
+    for item, settled in zip(items, each, strict=True):
+        if tell is not None:
+            tell(f"{item.name}: IoU and Dice")
+        found = certify_overlaps(item, noise, settled, bound, tolerance)
+        counted = np.ones(item.votes.candidate.size, np.bool_) if item.ignored is None else ~item.ignored.ravel()
+        assert item.label is not None
+        predicted = {"candidate": item.votes.candidate, "clean": item.votes.clean}
+        measured = {
+            name: measured_iou(each.astype(np.int64), item.label.ravel(), counted, len(record.class_names))
+            for name, each in predicted.items()
+            if each is not None
+        }
+        made.append(ItemOverlap(item.name, found, measured))
+    run = _facts(items, noise, record, settings, [settled.sharing for settled in each], configuration)
+    return build_overlaps(made, about_overlaps(run, bound))
+
+
+def _completed(
+    items: Sequence[SampledItem], noise: Noise, record: RunRecord, settings: Settings
+) -> tuple[Settings, Mapping[str, float]]:
+    """Settings with certificates and budgets filled in, and how far certificates can reach."""
+    settings = settings.completed(noise)
+    planned = Planned(record.n_candidate, record.n_bound, record.sequence)
+    reach = reach_of_items([(item.image, item.layout, item.ignored) for item in items], noise, settings, planned)
+    return with_budgets(settings, reach, noise), reach
+
+
+def _facts(
+    items: Sequence[SampledItem],
+    noise: Noise,
+    record: RunRecord,
+    settings: Settings,
+    rules: Sequence[Sharing],
+    configuration: RunIdentity | None,
+    **more: Any,
+) -> RunInfo:
+    method, threat, common = settings.method, settings.threat.words(noise), settings.common(rules)
+    names = " and ".join(certificate.name for certificate in settings.certificates)
     ours = (f"Base certificates: {names}; bounds joined over all outputs by {common.simultaneous.name}.",)
-    run = run_facts(
+    return run_facts(
         record,
         settings,
         [(item.layout, item.votes) for item in items],
@@ -86,10 +159,8 @@ def assemble(
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
         threat=threat,
         promise="" if method is None else method.promise(settings).format(threat=threat),
-        reach=finite_reach({"budget": reach}),
-        limit={} if limit is None else {"budget": limit},
+        **more,
     )
-    return build_dataset(certified, run)
 
 
 def settle_items(items: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:

@@ -9,16 +9,17 @@ from jaxtyping import Int
 
 from localsmooth.bounds import CountRule
 from localsmooth.certificates import BaseCertificates, CertifiedOutputs, certify_outputs
-from localsmooth.collective import Problem, Threat, solve
+from localsmooth.collective import Bound, Overlap, Problem, Threat, certify_overlap, solve
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.overlap import for_overlaps, label_pairs, require_labels
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike, kinds_of
 from localsmooth.tasks.targets import Target, stakes_of
 
-__all__ = ["certify_item", "counted_outputs", "counting_groups", "item_stakes", "target_kinds"]
+__all__ = ["certify_item", "certify_overlaps", "counted_outputs", "counting_groups", "item_stakes", "target_kinds"]
 
 
 def item_stakes(
@@ -136,6 +137,33 @@ def certify_item(
         clean=None if item.votes.clean is None else item.votes.clean.reshape(shape),
         stakes={target: stakes.stake for target, stakes in valued.items()},
     )
+
+
+def certify_overlaps(item: SampledItem, noise: Noise, settings: Settings, bound: Bound, tolerance: float) -> Overlap:
+    """Bound the votes, make the base certificates, and bound the IoU and Dice of every class.
+
+    Parameters
+    ----------
+    item, noise, settings
+        As for `certify_item`; targets and collective bounds play no role.
+    bound, tolerance
+        As for `localsmooth.collective.certify_overlap`.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no labels, or a baseline is to be used.
+    """
+    outputs = item.votes.candidate.size
+    counted = np.ones(outputs, np.bool_) if item.ignored is None else ~item.ignored.ravel()
+    label = require_labels(item.name, item.label, counted).ravel()
+    candidate = item.votes.candidate.astype(np.int64)
+    pairs = label_pairs(candidate, label, counted)
+    base = _certified(item, noise, for_overlaps(settings), Alike(pairs, None)).base
+    base.require_whole(pairs + 1)
+    threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
+    problem = Problem(base.weights, base.eta, base.group, threat, counted)
+    return certify_overlap(problem, candidate, label, None, bound, tolerance, discount=base.discount)
 
 
 def _certified(item: SampledItem, noise: Noise, settings: Settings, outputs: Alike) -> CertifiedOutputs:

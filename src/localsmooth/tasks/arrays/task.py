@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ import xarray as xr
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import require_applicable
+from localsmooth.collective import Bound
 from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.models import Model
@@ -19,7 +20,7 @@ from localsmooth.noise import Gaussian
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
-from localsmooth.tasks.arrays.assemble import assemble, settle_items
+from localsmooth.tasks.arrays.assemble import assemble, assemble_overlaps, settle_items
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
@@ -225,6 +226,24 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     ) -> xr.Dataset:
         """Certify every item."""
         return assemble(sampled, noise_from_configuration(record.noise), record, settings, configuration, progress)
+
+    @classmethod
+    def overlaps(
+        cls,
+        sampled: Sequence[SampledItem],
+        settings: Settings,
+        record: RunRecord,
+        configuration: RunIdentity | None = None,
+        *,
+        items: Sequence[int] = (),
+        bound: Bound,
+        tolerance: float = 1e-3,
+        tell: Callable[[str], None] | None = None,
+    ) -> xr.Dataset:
+        """Certify IoU and Dice of some items."""
+        chosen = [sampled[number] for number in items] or sampled
+        noise = noise_from_configuration(record.noise)
+        return assemble_overlaps(chosen, noise, record, settings, configuration, bound, tolerance, tell)
 
     @classmethod
     def shown_name(cls, record: RunRecord, settings: Settings) -> str:

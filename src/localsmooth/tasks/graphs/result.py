@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from localsmooth.baselines import tolerated_flips, worst_spending
-from localsmooth.bounds import CountRule
+from localsmooth.bounds import CountRule, Sharing
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, CertifiedOutputs, certified_radius
 from localsmooth.collective import Bound, Exact, solve
 from localsmooth.errors import InvalidInputError
@@ -18,6 +19,7 @@ from localsmooth.layout import Partition
 from localsmooth.results import (
     CertifiedCurve,
     ItemResult,
+    RunInfo,
     build_dataset,
     certifies_beyond,
     consistent,
@@ -39,7 +41,7 @@ from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike
 from localsmooth.tasks.targets import stakes_of
 
-__all__ = ["graph_result", "require_depth", "settle_nodes"]
+__all__ = ["certified_graph", "graph_facts", "graph_result", "require_depth", "settle_nodes", "solved_together"]
 
 Rows = tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
 """ε⁺ and ε⁻ of every pair of budgets."""
@@ -106,7 +108,7 @@ def graph_result(
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
         if certified is None or isinstance(settings.sharing, CountRule):
-            certified = _certified(sampled, settings, alike(stakes))
+            certified = certified_graph(sampled, settings, alike(stakes))
         valued[target] = stakes.left_by(certified.base.prediction)
         for bound in settings.bounds:
             if settings.baseline is None:
@@ -130,21 +132,32 @@ def graph_result(
     )
     beyond = certifies_beyond([item], (rows[0] > 0) | (rows[1] > 0))
     limit = {} if beyond else reach_of_node_shares(graph, sampled.layout, nodes, settings, sampled.votes)
-    run = run_facts(
+    run = graph_facts(sampled, asked, settings.sharing, record, configuration, reach=finite_reach(reach), limit=limit)
+    return build_dataset([consistent(item)], run)
+
+
+def graph_facts(
+    sampled: SampledGraph,
+    settings: GraphSettings,
+    rule: Sharing,
+    record: RunRecord,
+    configuration: RunIdentity | None,
+    **more: Any,
+) -> RunInfo:
+    """What a result says of its run, of the rule that was chosen, and other fields of `RunInfo` that are known."""
+    return run_facts(
         record,
-        asked,
+        settings,
         [(sampled.layout, sampled.votes)],
-        [settings.sharing],
+        [rule],
         configuration,
-        _assumptions(sampled, settings),
+        _assumptions(sampled, settings.common([rule])),
         outputs="nodes",
         budgets={kind: tuple(map(float, getattr(settings, kind))) for kind in ("additions", "deletions")},
         norm="l0",
         threat=f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{settings.limits.words()}",
-        reach=finite_reach(reach),
-        limit=limit,
+        **more,
     )
-    return build_dataset([consistent(item)], run)
 
 
 def settle_nodes(sampled: SampledGraph, settings: GraphSettings, record: RunRecord) -> GraphSettings:
@@ -173,7 +186,8 @@ def _tolerated(
     return made.reshape(-1, sampled.nodes.size)
 
 
-def _certified(sampled: SampledGraph, settings: GraphSettings, outputs: Alike) -> _Certified:
+def certified_graph(sampled: SampledGraph, settings: GraphSettings, outputs: Alike) -> _Certified:
+    """Certificates of the nodes, where rules that bound counts know which nodes are alike."""
     bounded = bounded_nodes(
         sampled.votes,
         sampled.layout,
@@ -225,7 +239,7 @@ def _solved(
     lower, upper, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=kind)
     attack = np.zeros((count, 2, sampled.layout.inputs.count))
     falls = np.zeros((count, graph.nodes), dtype=np.bool_)
-    for part in _parts(base, rows) if mask.any() else ():
+    for part in solved_together(base, rows) if mask.any() else ():
         threat = settings.limits.threat(
             graph, certified.inputs, certified.clusters, additions=rows[0][part], deletions=rows[1][part]
         )
@@ -270,7 +284,7 @@ def _counted(
     return CertifiedCurve(proven, proven.astype(np.float64), counts.astype(np.float64), np.array(attack), falls)
 
 
-def _parts(base: BaseCertificates, rows: Rows) -> list[Int[np.ndarray, "_"]]:
+def solved_together(base: BaseCertificates, rows: Rows) -> list[Int[np.ndarray, "_"]]:
     """Pairs of budgets that are solved together: each kind alone where counting its flips says everything."""
     groups = base.weights.shape[-1] // 2
     alone = [np.flatnonzero(other == 0) for other in rows]

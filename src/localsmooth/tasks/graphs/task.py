@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import require_applicable
+from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.layout import Layout
@@ -23,6 +24,7 @@ from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
+from localsmooth.tasks.graphs.overlap import graph_overlaps
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth, settle_nodes
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
@@ -198,6 +200,25 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         made = graph_result(sampled, settings, record, configuration, None if progress is None else progress.message)
         tell_certifying(progress, 1, 1)
         return made
+
+    @classmethod
+    def overlaps(
+        cls,
+        sampled: SampledGraph,
+        settings: GraphSettings,
+        record: RunRecord,
+        configuration: RunIdentity | None = None,
+        *,
+        items: Sequence[int] = (),
+        bound: Bound,
+        tolerance: float = 1e-3,
+        tell: Callable[[str], None] | None = None,
+    ) -> xr.Dataset:
+        """Certify IoU and Dice (F1) of the nodes with labels; a run has one graph."""
+        del items
+        if tell is not None:
+            tell(f"{record.item_names[0]}: IoU and Dice")
+        return graph_overlaps(sampled, settings, record, configuration, bound, tolerance)
 
 
 def require_classifier(classifier: object) -> None:
