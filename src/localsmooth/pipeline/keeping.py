@@ -192,10 +192,15 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
         yield
         return
     path = store.path / _NAME
-    if store.configuration is None or store.untouched:
+    before = None if store.configuration is None or store.untouched else store.configuration.samples
+    if before is None:
         write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
     try:
-        yield
+        try:
+            yield
+        finally:  # where the run got more samples, the file says how many, whatever became of them
+            if before is not None and store.configuration is not None and store.configuration.samples != before:
+                write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
     except OtherRunError:
         changes = _changes(_read(path), configuration)
         if not changes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from types import NoneType
@@ -12,17 +13,43 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
-from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
+from localsmooth.execution import (
+    LiveProgress,
+    Rounds,
+    SamplingProgress,
+    default_progress,
+    draw_subject,
+    named_executor,
+    require_stopping,
+)
 from localsmooth.models import Model
 from localsmooth.pipeline.asked import described
 from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
+from localsmooth.pipeline.live import Live, quick
 from localsmooth.pipeline.run import Run
 from localsmooth.runs import FileStore, OtherRunError, SamplingPlan, Store
-from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Asked, RunRecord, Smoothing, Task, load_record, require_anytime, sampled_at, save_record
+from localsmooth.sampling import ItemTally, SamplingOptions, collect_ended, collect_tallies, unfinished_items
+from localsmooth.tasks import (
+    FINISHED,
+    Asked,
+    Assignment,
+    RunRecord,
+    Smoothing,
+    Strategies,
+    Task,
+    holds_anytime,
+    load_record,
+    require_anytime,
+    sampled_at,
+    save_record,
+)
 
-__all__ = ["certify"]
+__all__ = ["NothingDrawnError", "certify"]
+
+
+class NothingDrawnError(LocalsmoothError):
+    """Sampling was ended before anything could be certified."""
 
 
 @overload
@@ -70,6 +97,8 @@ def certify(
         If the part that was asked for is finished, and others are not.
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
+    NothingDrawnError
+        If sampling was ended (`Run(until=…)`) before any item had votes in each of its output groups.
     """
     if not isinstance(task, Task) and (before or smoothing is None or not isinstance(smoothing, Smoothing)):
         discouraged("certify(ArrayTask(model, images, labels), Smoothing(…), Settings(…), run=Run(…))")
@@ -90,14 +119,19 @@ def certify(
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
     assignment = task.assign(smoothing, prove, options, run.scores)
-    plan, facts = assignment.plan, assignment.facts
+    plan = assignment.plan
     prove = prove if assignment.proven is None else assignment.proven
     if run.part is not None and assignment.draw is not None:
         raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
     if assignment.draw is None:
         require_stopping(assignment.subject, plan)
+    if run.until is not None:
+        require_anytime(prove, sequence=plan.stop is not None, place="this run" if out is None else out, ended=True)
+        if run.part is not None:
+            raise InvalidInputError("until", "a part is not certified", "Let it draw all of its samples")
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
+        begun: list[int] | None = None
         _require_may_grow(tallied, plan, prove, out)
         told = default_progress() if run.progress is None else run.progress
         if assignment.told:
@@ -105,8 +139,9 @@ def certify(
         if assignment.draw is not None:
             sampled = assignment.draw(tallied, told)
         else:
+            rounds = _rounds(task, assignment, prove, run, tallied, told)
             with naming_keys(tallied, configuration):
-                tallies = sample_subject(
+                draw_subject(
                     assignment.subject,
                     plan,
                     tallied,
@@ -114,7 +149,10 @@ def certify(
                     executor=executor,
                     progress=told,
                     part=run.part,
+                    rounds=rounds,
+                    until=run.until,
                 )
+            tallies, begun = _tallies(assignment, tallied, options, None if run.until is None else rounds)
             sampled = assignment.collect(tallies)
         chunks = list(tallied.finished().values())
         stores.join()
@@ -122,18 +160,19 @@ def certify(
         if out is None:
             del kept, tallied, stores  # what is in memory is of no further use
         else:
+            _forget_ended(out)
             task.save(sampled, kept)
-        record = RunRecord(
-            **vars(facts),
-            method=run.name,
-            n_candidate=plan.n_candidate,
-            n_bound=plan.n_bound,
+        record = _record(
+            assignment,
+            run,
+            plan,
             seconds=sum(chunk.seconds for chunk in chunks),
             batch_size=max(1, *(chunk.batch_size for chunk in chunks)),
             versions=_versions(),
             configuration=configuration,
             sampled=sampled_at(out, plan.n_bound),
             extended=None if configured is None else configured.first,
+            begun=begun,
             settings=described(prove),
         )
         if out is not None:
@@ -151,6 +190,83 @@ def _require_may_grow(store: Store, plan: SamplingPlan, prove: Any, place: objec
         return
     if known.first is not None or plan.n_bound > (known.samples or plan.n_bound):
         require_anytime(prove, sequence=plan.stop is not None, place=place)
+
+
+def _rounds(
+    task: Task[Any, Any], assignment: Assignment[Any], prove: Any, run: Run, store: Store, told: SamplingProgress
+) -> Rounds | None:
+    """Follow the rounds of every item where what they prove is asked for, and tell it to whoever wants to know."""
+    plan = assignment.plan
+    live = told if isinstance(told, LiveProgress) and isinstance(prove, Strategies) else None
+    anytime = run.part is None and holds_anytime(prove, sequence=plan.stop is not None)
+    if not anytime or (run.until is None and live is None):
+        return None
+    subject = assignment.subject
+    rounds = Rounds(plan, [layout.outputs.count for layout in subject.layouts], store)
+    if live is None:
+        return rounds
+
+    def certify_rounds(item: int) -> xr.Dataset:
+        tallies: list[ItemTally | None] = [None] * len(subject.layouts)
+        counted = rounds.counted(item)
+        tallies[item] = collect_ended(store, item, subject.layouts[item], subject.counters, counted, plan=plan)
+        record = _record(assignment, run, plan, begun=[item])
+        return task.result(assignment.collect(tallies), quick(prove), record, store.configuration)
+
+    rule = "a confidence sequence" if plan.stop is not None else prove.simultaneous.name
+    rounds.tell = Live(certify_rounds, live, rule)
+    return rounds
+
+
+def _tallies(
+    assignment: Assignment[Any], store: Store, options: SamplingOptions, rounds: Rounds | None
+) -> tuple[Sequence[ItemTally | None], list[int] | None]:
+    """Read the tallies; of a run that was ended before its plan those of complete rounds, and which items have some.
+
+    Raises
+    ------
+    NothingDrawnError
+        If none has.
+    """
+    plan, counters, layouts = assignment.plan, assignment.subject.counters, assignment.subject.layouts
+    keep = options.keep_candidate_counts
+    unfinished = [] if rounds is None else unfinished_items(store, layouts, plan)
+    if rounds is None or not unfinished:
+        return collect_tallies(store, layouts, counters, keep_candidate_counts=keep, plan=plan), None
+    made: list[ItemTally | None] = []
+    for item, layout in enumerate(layouts):
+        counted = rounds.counted(item) if item in unfinished else None
+        there = counted is not None or item not in unfinished
+        made.append(
+            collect_ended(store, item, layout, counters, counted, plan=plan, keep_candidate_counts=keep)
+            if there
+            else None
+        )
+    begun = [item for item, tally in enumerate(made) if tally is not None]
+    if not begun:
+        raise NothingDrawnError(
+            "sampling was ended before any item had votes in each of its output groups, so that nothing can be "
+            "certified. The same call goes on from the samples that are there, where a run directory keeps them"
+        )
+    return made, begun
+
+
+def _record(assignment: Assignment[Any], run: Run, plan: SamplingPlan, **known: Any) -> RunRecord:
+    made: dict[str, Any] = {"seconds": 0.0, "batch_size": 1, "versions": {}, "configuration": {}, **known}
+    made |= {"method": run.name, "n_candidate": plan.n_candidate, "n_bound": plan.n_bound}
+    if made.get("begun") is not None:  # then scores are not kept: no bound on them holds
+        made["scores"] = None
+    return RunRecord(**vars(assignment.facts) | made)
+
+
+def _forget_ended(out: Path) -> None:
+    """Take the record of a run that was ended away before its arrays are replaced: it belongs to the earlier ones."""
+    try:
+        ended = load_record(out).begun is not None
+    except LocalsmoothError:
+        return
+    if ended:
+        (out / FINISHED).unlink()
 
 
 def _require_same_kind(out: Path, name: str) -> None:
