@@ -236,12 +236,23 @@ def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def save_result(result: xr.Dataset, folder: Path) -> None:
-    """Write `result.nc`; an earlier one with other contents gets a number, and the user is told."""
+def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> None:
+    """Write `result.nc`; an earlier one with other contents gets a number, and the user is told.
+
+    Parameters
+    ----------
+    result
+        The result.
+    folder
+        The run directory.
+    together
+        Whether the earlier result is of the same settings and fewer samples, and both hold at every number of samples at
+        once.
+    """
     target = folder / "result.nc"
     kept = set_aside(result, target)
     save(result, target)
-    if kept is not None:
+    if kept is not None and not together:
         warnings.warn(
             f"{target} held another certificate from the same samples, which is kept as {kept.name}. The two do not "
             "hold together at one alpha: choose between settings before looking, or divide alpha among them",

@@ -114,8 +114,7 @@ def certify(
     run = Run() if run is None else run
     executor = None if run.executor is None else named_executor(run.executor)
     out = None if run.out is None else expanded(run.out)
-    if out is not None:
-        _require_same_kind(out, task.name)
+    earlier = _earlier(out, task.name)
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
     assignment = task.assign(smoothing, prove, options, run.scores)
@@ -160,7 +159,8 @@ def certify(
         if out is None:
             del kept, tallied, stores  # what is in memory is of no further use
         else:
-            _forget_ended(out)
+            if earlier is not None and earlier.begun is not None:
+                (out / FINISHED).unlink()  # it belongs to the arrays that are replaced now
             task.save(sampled, kept)
         record = _record(
             assignment,
@@ -179,7 +179,9 @@ def certify(
             save_record(record, out)
         result = task.result(sampled, prove, record, configured, told)
         if out is not None:
-            save_result(result, out)
+            anytime = holds_anytime(prove, sequence=plan.stop is not None)
+            together = anytime and earlier is not None and earlier.settings == record.settings
+            save_result(result, out, together=together)
     return result
 
 
@@ -259,24 +261,15 @@ def _record(assignment: Assignment[Any], run: Run, plan: SamplingPlan, **known: 
     return RunRecord(**vars(assignment.facts) | made)
 
 
-def _forget_ended(out: Path) -> None:
-    """Take the record of a run that was ended away before its arrays are replaced: it belongs to the earlier ones."""
+def _earlier(out: Path | None, name: str) -> RunRecord | None:
+    """The record of a finished run in a directory; one on another kind of input would be lost, and is refused."""
     try:
-        ended = load_record(out).begun is not None
+        known = None if out is None else load_record(out)
     except LocalsmoothError:
-        return
-    if ended:
-        (out / FINISHED).unlink()
-
-
-def _require_same_kind(out: Path, name: str) -> None:
-    """Refuse a directory with a finished run on another kind of input, whose record would be lost."""
-    try:
-        known = load_record(out).task
-    except LocalsmoothError:
-        return  # nothing is finished there, or the record is to be written anew
-    if known != name:
-        raise OtherRunError(f"{out} holds a finished run on {known}, not on {name}. Use another run directory")
+        return None  # nothing is finished there, or the record is to be written anew
+    if known is not None and known.task != name:
+        raise OtherRunError(f"{out} holds a finished run on {known.task}, not on {name}. Use another run directory")
+    return known
 
 
 def _versions() -> dict[str, str]:
