@@ -206,6 +206,7 @@ def draw_subject(
                 told.message(line)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(ready.subject, ready.batch_size)
+            until.start()
             _work_off(schedule, worker, place, Failures(ready.subject, store), told, until)
     if schedule.elsewhere:
         raise OtherPartsMissingError(

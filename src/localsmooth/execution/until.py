@@ -27,7 +27,7 @@ class Until:
     Parameters
     ----------
     seconds
-        Time for sampling, in this call; without a limit by default.
+        Time for sampling, in this call and from its first chunk on; without a limit by default.
     interrupted
         Whether an interrupt (Ctrl-C) ends sampling rather than the program; a second one ends the program. Only where
         the main thread certifies: others hear of no interrupts.
@@ -52,7 +52,7 @@ class Until:
         self.seconds = seconds
         self.interrupted = interrupted
         self._clock = clock
-        self._begun = clock()
+        self._begun: float | None = None
         self._ended = threading.Event()
 
     @classmethod
@@ -78,12 +78,18 @@ class Until:
     @property
     def over(self) -> bool:
         """Whether no further chunk is to begin."""
-        return self._ended.is_set() or (self.seconds is not None and self._clock() - self._begun >= self.seconds)
+        if self.seconds is None or self._begun is None:
+            return self._ended.is_set()
+        return self._ended.is_set() or self._clock() - self._begun >= self.seconds
+
+    def start(self) -> None:
+        """Start the clock."""
+        self._begun = self._clock()
 
     @contextmanager
     def watching(self) -> Generator[None]:
-        """Start the clock, and listen to interrupts if asked to, as long as the block takes."""
-        self._begun = self._clock()
+        """Begin anew, and listen to interrupts if asked to, as long as the block takes."""
+        self._begun = None
         self._ended.clear()
         if not self.interrupted or threading.current_thread() is not threading.main_thread():
             yield

@@ -246,8 +246,7 @@ def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> 
     folder
         The run directory.
     together
-        Whether the earlier result is of the same settings and fewer samples, and both hold at every number of samples at
-        once.
+        Whether the earlier result is of the same settings and fewer samples, where such hold together.
     """
     target = folder / "result.nc"
     kept = set_aside(result, target)
