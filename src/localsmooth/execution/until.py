@@ -42,7 +42,7 @@ class Until:
 
     def __init__(
         self,
-        seconds: float | None = None,
+        seconds: float | int | None = None,
         *,
         interrupted: bool = False,
         clock: Callable[[], float] = time.monotonic,

@@ -20,7 +20,7 @@ __all__ = ["Live", "quick"]
 _FIRST = 3.0
 _SHARE = 0.02
 _MORE = 1.25
-_SHOWN = 3
+_SHOWN = 3  # at quarters of the budgets
 
 
 def quick(settings: Any) -> Any:
@@ -83,10 +83,9 @@ def _found(result: xr.Dataset, n: int, rule: str) -> CertifiedSoFar:
     certified: list[float] = []
     for kind in kinds:
         curve = first["certified"].isel({other: 0 for other in kinds if other != kind}).values
-        places = np.flatnonzero(result[kind].values > 0)
-        for place in (
-            places[np.unique(np.linspace(0, places.size - 1, _SHOWN).round().astype(int))] if places.size else ()
-        ):
+        positive = np.flatnonzero(result[kind].values > 0)
+        inner = np.linspace(0, positive.size - 1, _SHOWN + 2)[1:-1].round().astype(int)
+        for place in positive[np.unique(inner)] if positive.size else ():
             budgets.append((symbol(kind), float(result[kind].values[place])))
             certified.append(float(curve[place]))
     return CertifiedSoFar(
