@@ -176,7 +176,8 @@ def test_rules_for_a_fixed_number_of_samples_are_refused(tmp_path: Path, rule: A
         recertify(tmp_path, fixed)
     with pytest.raises(InvalidInputError, match="scores need"):
         recertify(tmp_path, Settings(0.1, [0.0], certificates=[GaussianScores()]))
-    votes = OutputVotes(*(result[n].values[0].ravel() for n in ("candidate", "votes")), np.full(24, CHUNK), ended=True)
+    candidate, voted = (result[name].values[0].ravel() for name in ("candidate", "votes"))
+    votes = OutputVotes(candidate, voted, np.full(24, CHUNK), planned=400, ended=True)
     with pytest.raises(InvalidInputError, match="sampling was ended before"):
         votes.bounds(rule, 0.1, None)
 

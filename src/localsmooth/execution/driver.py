@@ -206,6 +206,10 @@ def draw_subject(
                 told.message(line)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(ready.subject, ready.batch_size)
+            if until.interrupted:
+                told.message(
+                    "An interrupt (Ctrl-C) ends sampling, and what is complete is certified; a second one gives up"
+                )
             until.start()
             _work_off(schedule, worker, place, Failures(ready.subject, store), told, until)
     if schedule.elsewhere:
@@ -249,6 +253,8 @@ def _work_off(
             succeeded = True
             usage.note(record)
             told.advance(schedule.done(record))
+    if until.over and schedule.missing > schedule.committed:
+        told.message("Sampling was ended: the chunks that had begun are finished, and complete rounds are certified")
     told.finish(usage.summary(schedule.committed))
     failures.forget(schedule.not_needed)
     failures.raise_at_the_end()
