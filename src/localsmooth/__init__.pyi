@@ -5,7 +5,7 @@ from .bounds import Bonferroni
 from .collective import Ball, Caps, Envelope, Exact, Problem, solve, verify
 from .datasets import Item, ItemSet, load_arrays, load_pictures
 from .errors import InvalidInputError, LocalsmoothError
-from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor
+from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor, Until
 from .extension import register
 from .layout import GridLayout, Layout
 from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
@@ -52,6 +52,7 @@ __all__ = [
     "ThreadExecutor",
     "TorchModel",
     "Uniform",
+    "Until",
     "__version__",
     "baselines",
     "bounds",

@@ -96,6 +96,12 @@ def parts_make_the_whole(names: dict[str, Any]) -> None:
     assert (names["result"]["votes"] == whole["votes"]).all()
 
 
+def ended_in_time(names: dict[str, Any]) -> None:
+    samples_are_saved(names)
+    assert "ended before its plan" in names["result"].attrs["assumptions"]
+    assert "joint_count holds" in names["result"].attrs["assumptions"]
+
+
 def scores_are_relied_on(names: dict[str, Any]) -> None:
     assert "gaussian-scores" in names["result"].attrs["assumptions"]
     assert 1 in names["result"]["relies_on"]
@@ -124,6 +130,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Certified IoU and Dice": overlaps_are_certified,
     "Labels to ignore": one_left_out,
     "A run that survives a crash": certified_at_zero,
+    "As long as there is time": ended_in_time,
     "Several machines": parts_make_the_whole,
     "Scores in place of votes": scores_are_relied_on,
     "Early stopping": samples_are_saved,

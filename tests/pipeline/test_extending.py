@@ -234,6 +234,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0, done.output
     record = load_record(tmp_path / "run")
     assert (record.extended, record.n_bound, record.configuration["sampling"]["n_bound"]) == (300, 450, 450)
+    assert json.loads((tmp_path / "run" / "configuration.json").read_text()) == record.configuration
     fewer = invoke("extend", tmp_path / "run", "--samples", 200)
     assert isinstance(fewer.exception, InvalidInputError)
     run(tmp_path / "python", 100)
@@ -243,7 +244,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _miss_rate(rule: Any, repetitions: int) -> int:
     """Go on, by looks ever farther apart, until some count of the outputs above some probability is too large."""
-    alpha, looks, truth = 0.1, np.unique(np.geomspace(5, 4000, 60).astype(int)), np.array([0.5] * 6 + [0.9] * 2)
+    alpha, looks, truth = 0.1, np.unique(np.geomspace(5, 4000, 30).astype(int)), np.array([0.5] * 6 + [0.9] * 2)
     rng, missed = np.random.default_rng(8), 0
     for _ in range(repetitions):
         votes = rng.binomial(np.diff(looks, prepend=0)[:, None], truth).cumsum(axis=0)
@@ -259,7 +260,7 @@ def _miss_rate(rule: Any, repetitions: int) -> int:
     return missed
 
 
-@pytest.mark.parametrize("repetitions", [200, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("repetitions", [200, pytest.param(2000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
 def test_extending_until_it_looks_good_keeps_the_level(repetitions: int) -> None:
     assert_level_kept(_miss_rate(JointCount(), repetitions), repetitions, 0.1)
     # Bonferroni's rule, looked at again and again, does not: its misses exceed the level by chance less than 1e-6.

@@ -7,8 +7,10 @@ M_n be the e-value of :mod:`localsmooth.bounds.beta_mixture`, and m_n(u) its low
 
 **The event.** E = (1/T) Σ_n M_n(u_n) has mean at most 1 whatever the dependence between outputs, also where the number
 of votes of each output is a stopping time (each M_n, a non-negative martingale, is then stopped on its own; means add
-up). By Markov's inequality E < 1/α with probability at least 1 − α; by Ville's at every number of votes at once where
-all outputs go on together. Everything below holds on this one event, so that it may be chosen after looking.
+up). By Markov's inequality E < 1/α with probability at least 1 − α; by Ville's after every number r of rounds at once,
+where each round adds to the votes of every output, or to those of all that have not stopped. A run that is ended or
+looked at is cut to whole rounds: then it is of no matter how long each chunk took, which no filtration of votes knows.
+Everything below holds on this one event, so that it may be chosen after looking.
 
 **Counting.** Let the adversary's perturbation ask of output n an error probability below υ_n, the same for all outputs
 of one stratum. The outputs F that fail have u_n ≥ υ_n, so Σ_F m_n(υ_n) < T/α. For every δ > 0, with λ = δα/T,

@@ -98,12 +98,13 @@ class CountRule(Protocol):
     """A way to bound counts of outputs, in place of every output.
 
     Its bounds are true for how many outputs of a stratum reach any probability, less the discount that they come with,
-    at numbers of votes that may depend on the votes; not for single outputs.
+    not for single outputs. Where it says `anytime`, at all numbers of votes at once, which may then depend on them.
     """
 
-    # Name in configurations and reports, and whether the counts hold.
+    # Name in configurations and reports, and whether the counts hold; at every number of samples at once, too?
     name: ClassVar[str]
     simultaneous: ClassVar[bool]
+    anytime: ClassVar[bool]
 
     def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
         """Level at which no output is ever bounded more strictly when every vote is unanimous."""

@@ -74,11 +74,14 @@ class OutputVotes:
         may depend on `n`. None where `n` is one number, which is then the plan's.
     clean
         What the base classifier predicts without noise; None if it was not asked. No bound looks at it.
+    ended
+        Whether sampling was ended when somebody wished it: rules that do not hold at every number of samples at once
+        are refused, where there is no sequence.
 
     Raises
     ------
     InvalidInputError
-        If there is a number of samples per output and no sequence or no plan, or scores beside a sequence.
+        If there is a number of samples per output and no sequence or no plan, or scores where sampling ended early.
     """
 
     candidate: Int[np.ndarray, "outputs"]
@@ -89,13 +92,14 @@ class OutputVotes:
     candidate_votes: CandidateVotes | None = None
     planned: int | None = None
     clean: Int[np.ndarray, "outputs"] | None = None
+    ended: bool = False
 
     def __post_init__(self) -> None:
-        if self.sequence is None and not isinstance(self.n, int):
+        if self.sequence is None and not isinstance(self.n, int) and not self.ended:
             raise InvalidInputError(
                 "n", "there is one for each output", "Pass a confidence sequence to bound them with"
             )
-        if self.sequence is not None and self.scores is not None:
+        if (self.sequence is not None or self.ended) and self.scores is not None:
             raise InvalidInputError(
                 "scores", "their bounds do not hold at numbers of samples that depend on them", "Leave the scores out"
             )
@@ -158,6 +162,12 @@ class OutputVotes:
             If the rule bounds counts and there are no strata, or it cannot be used with these votes.
         """
         votes = self.votes.astype(np.int64)
+        if self.ended and self.sequence is None and not getattr(sharing, "anytime", False):
+            raise InvalidInputError(
+                "simultaneous",
+                f"{sharing.name} needs a number of samples that is fixed beforehand, and sampling was ended before",
+                "Use JointCount (joint_count), or let sampling go on to its end",
+            )
         if isinstance(sharing, CountRule):
             if stratum is None:
                 raise InvalidInputError(

@@ -10,7 +10,7 @@ import xarray as xr
 from localsmooth.cli.commands import Log, Place
 from localsmooth.cli.telling import Teller, telling
 from localsmooth.config import AnyFile, load_any_configuration, with_execution
-from localsmooth.execution import OtherPartsMissingError, Part
+from localsmooth.execution import OtherPartsMissingError, Part, Until
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
 
@@ -24,6 +24,7 @@ def run_configuration(
     *,
     store: str | None = None,
     part: Part | None = None,
+    until: Until | None = None,
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
@@ -38,6 +39,7 @@ def run_configuration(
             configuration.sampling.options(),
             configuration.sampling.score_counting(),
             configuration.model_dump(mode="json"),
+            until,
         )
         return certify_task(task, smoothing, settings, run=run)
     except KeyboardInterrupt:
@@ -54,6 +56,8 @@ def certify(
     workers: int | None,
     gpus_per_worker: float | None,
     address: str | None,
+    time: str | None,
+    until_interrupted: bool,
     log: Log,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
@@ -68,9 +72,9 @@ def certify(
             gpus_per_worker=gpus_per_worker,
             address=address,
         )
-        share = None if part is None else Part.parse(part)
+        share, until = None if part is None else Part.parse(part), Until.parse(time, interrupted=until_interrupted)
         try:
-            result = run_configuration(configuration, out, told, store=store, part=share)
+            result = run_configuration(configuration, out, told, store=store, part=share, until=until)
         except OtherPartsMissingError as finished:
             told.say(str(finished))
             return

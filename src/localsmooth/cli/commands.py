@@ -64,6 +64,17 @@ def _at_home(value: Any) -> Any:
     return expanded(value) if isinstance(value, Path) else value
 
 
+_TIME: Any = typer.Option(
+    "--time",
+    help="End sampling after so long, such as 90s, 10min or 1h30min, and certify what is complete. Needs a rule that "
+    "allows looking, such as joint_count.",
+    show_default=False,
+)
+_UNTIL_INTERRUPTED: Any = typer.Option(
+    "--until-interrupted", help="End sampling at Ctrl-C, and certify what is complete; a second one gives up."
+)
+
+
 @_command
 def certify(
     config: Annotated[Path, typer.Argument(help="Configuration file (TOML).", show_default=False)],
@@ -87,6 +98,8 @@ def certify(
         float | None, typer.Option("--gpus-per-worker", help="GPUs for each process or actor, such as 1 or 0.5.")
     ] = None,
     address: Annotated[str | None, typer.Option("--address", help='Of a running Ray cluster, or "auto".')] = None,
+    time: Annotated[str | None, _TIME] = None,
+    until_interrupted: Annotated[bool, _UNTIL_INTERRUPTED] = False,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
@@ -144,6 +157,8 @@ def extend(
     samples: Annotated[
         int, typer.Option("--samples", help="Samples of the bound stage per output group, those it has included.")
     ],
+    time: Annotated[str | None, _TIME] = None,
+    until_interrupted: Annotated[bool, _UNTIL_INTERRUPTED] = False,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Add samples to a finished run and certify it again; needs a rule that allows looking, such as joint_count."""

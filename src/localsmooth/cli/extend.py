@@ -9,12 +9,13 @@ from localsmooth.cli.commands import Log
 from localsmooth.cli.telling import telling
 from localsmooth.config import restored_configuration
 from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Until
 from localsmooth.tasks import load_record
 
 __all__ = ["extend"]
 
 
-def extend(run: Path, samples: int, log: Log) -> None:
+def extend(run: Path, samples: int, time: str | None, until_interrupted: bool, log: Log) -> None:
     """Draw what a larger number of samples takes beyond those of a finished run, and certify it again."""
     record = load_record(run)
     if samples < record.n_bound:
@@ -30,4 +31,5 @@ def extend(run: Path, samples: int, log: Log) -> None:
         )
     with telling(log) as told:
         grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
-        told.result(run_configuration(restored_configuration(grown), run, told), run)
+        until = Until.parse(time, interrupted=until_interrupted)
+        told.result(run_configuration(restored_configuration(grown), run, told, until=until), run)

@@ -79,6 +79,9 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             console.print(f"  About {run.smoothing.line()}.")
         if run.saving is not None:
             console.print(f"  {_saving(run.saving, dataset)}")
+        if run.left_out:
+            shown = ", ".join(run.left_out[:_ITEMS]) + ", …" * (len(run.left_out) > _ITEMS)
+            console.print(f"  Not certified, since sampling was ended before: {shown}.", markup=False, highlight=False)
         if (agreement := clean_agreement(dataset)) is not None:
             _print_agreement(agreement, console)
         for target in shown_targets({method: dataset}) if len(budget_kinds(whole[method])) == 2 else ():

@@ -1,6 +1,6 @@
 """Where and when chunks are drawn: schedules, threads, processes, clusters, retries and progress."""
 
-from localsmooth.execution.driver import require_stopping, sample, sample_subject
+from localsmooth.execution.driver import draw_subject, require_stopping, sample, sample_subject
 from localsmooth.execution.executor import Executor, FailedChunkError, SerialExecutor, Session
 from localsmooth.execution.failures import PoisonedChunk, PoisonedChunksError, redraw
 from localsmooth.execution.json_progress import JsonProgress
@@ -9,7 +9,9 @@ from localsmooth.execution.pace import Pace
 from localsmooth.execution.part import OtherPartsMissingError, Part
 from localsmooth.execution.processes import ProcessExecutor, end_now
 from localsmooth.execution.progress import (
+    CertifiedSoFar,
     CertifyingProgress,
+    LiveProgress,
     NoProgress,
     RichProgress,
     SamplingProgress,
@@ -17,16 +19,20 @@ from localsmooth.execution.progress import (
     tell_certifying,
 )
 from localsmooth.execution.ray_cluster import RayExecutor
+from localsmooth.execution.rounds import Rounds
 from localsmooth.execution.threads import ThreadExecutor, default_executor
+from localsmooth.execution.until import Until
 from localsmooth.execution.usage import SamplingSummary
 
 __all__ = [
     "EXECUTORS",
+    "CertifiedSoFar",
     "CertifyingProgress",
     "Executor",
     "ExecutorName",
     "FailedChunkError",
     "JsonProgress",
+    "LiveProgress",
     "NoProgress",
     "OtherPartsMissingError",
     "Pace",
@@ -36,13 +42,16 @@ __all__ = [
     "ProcessExecutor",
     "RayExecutor",
     "RichProgress",
+    "Rounds",
     "SamplingProgress",
     "SamplingSummary",
     "SerialExecutor",
     "Session",
     "ThreadExecutor",
+    "Until",
     "default_executor",
     "default_progress",
+    "draw_subject",
     "end_now",
     "named_executor",
     "redraw",

@@ -13,8 +13,10 @@ from localsmooth.execution.failures import Failures
 from localsmooth.execution.named_executors import ExecutorName, named_executor
 from localsmooth.execution.part import OtherPartsMissingError, Part
 from localsmooth.execution.progress import NoProgress, SamplingProgress
+from localsmooth.execution.rounds import Rounds
 from localsmooth.execution.schedule import Schedule
 from localsmooth.execution.threads import default_executor
+from localsmooth.execution.until import Until
 from localsmooth.execution.usage import UsageMeter
 from localsmooth.layout import Layout
 from localsmooth.models import Model
@@ -32,7 +34,7 @@ from localsmooth.sampling import (
     require_votes_only,
 )
 
-__all__ = ["require_stopping", "sample", "sample_subject"]
+__all__ = ["draw_subject", "require_stopping", "sample", "sample_subject"]
 
 
 def sample(
@@ -147,14 +149,49 @@ def sample_subject(
     """
     options = SamplingOptions() if options is None else options
     store = MemoryStore() if store is None else store
+    draw_subject(subject, plan, store, options=options, executor=executor, progress=progress, part=part)
+    keep = options.keep_candidate_counts
+    return collect_tallies(store, subject.layouts, subject.counters, keep_candidate_counts=keep, plan=plan)
+
+
+def draw_subject(
+    subject: Subject,
+    plan: SamplingPlan,
+    store: Store,
+    *,
+    options: SamplingOptions | None = None,
+    executor: Executor | ExecutorName | None = None,
+    progress: SamplingProgress | None = None,
+    part: Part | None = None,
+    rounds: Rounds | None = None,
+    until: Until | None = None,
+) -> None:
+    """Draw what is missing of a plan into a store, without reading it.
+
+    Parameters
+    ----------
+    subject, plan, store, options, executor, progress, part
+        As in `sample_subject`.
+    rounds
+        Told of every chunk; an item's output groups then get ahead together.
+    until
+        When to end before the plan does: chunks that have begun are finished.
+
+    Raises
+    ------
+    InvalidInputError, StoreError, PoisonedChunksError, OtherPartsMissingError
+        As in `sample`.
+    """
+    options = SamplingOptions() if options is None else options
     executor = None if executor is None else named_executor(executor)
-    layouts, counters = subject.layouts, subject.counters
+    layouts = subject.layouts
     require_stopping(subject, plan)
     store.begin(subject.describe(plan))
     if not store.has_array(OUTPUT_GROUPS):
         store.put_array(OUTPUT_GROUPS, np.array([layout.outputs.count for layout in layouts], dtype=np.int64))
-    schedule = Schedule(subject, plan, store, part, forget_counts=not options.keep_candidate_counts)
-    with NoProgress() if progress is None else progress as told:
+    schedule = Schedule(subject, plan, store, part, not options.keep_candidate_counts, rounds)
+    until = Until() if until is None else until
+    with NoProgress() if progress is None else progress as told, until.watching():
         if schedule.missing:
             for line in subject.notes():
                 told.message(line)
@@ -169,24 +206,33 @@ def sample_subject(
                 told.message(line)
             told.start(schedule.total, schedule.total - schedule.missing)
             worker = ChunkWorker(ready.subject, ready.batch_size)
-            _work_off(schedule, worker, place, Failures(ready.subject, store), told)
+            if until.interrupted:
+                told.message(
+                    "An interrupt (Ctrl-C) ends sampling, and what is complete is certified; a second one gives up"
+                )
+            until.start()
+            _work_off(schedule, worker, place, Failures(ready.subject, store), told, until)
     if schedule.elsewhere:
         raise OtherPartsMissingError(
             f"this part is finished; {schedule.elsewhere} samples at most are missing of the others. Join the parts "
             "with localsmooth merge, then certify without a part"
         )
-    return collect_tallies(store, layouts, counters, keep_candidate_counts=options.keep_candidate_counts, plan=plan)
 
 
 def _work_off(
-    schedule: Schedule, worker: ChunkWorker, executor: Executor, failures: Failures, told: SamplingProgress
+    schedule: Schedule,
+    worker: ChunkWorker,
+    executor: Executor,
+    failures: Failures,
+    told: SamplingProgress,
+    until: Until,
 ) -> None:
     in_flight = 0
     succeeded = False
     usage = UsageMeter(local=executor.local)
     with executor.open(worker) as session:
         while True:
-            while in_flight < session.capacity and (job := schedule.next()) is not None:
+            while not until.over and in_flight < session.capacity and (job := schedule.next()) is not None:
                 session.submit(job)
                 in_flight += 1
             if not in_flight:
@@ -207,6 +253,8 @@ def _work_off(
             succeeded = True
             usage.note(record)
             told.advance(schedule.done(record))
+    if until.over and schedule.missing > schedule.committed:
+        told.message("Sampling was ended: the chunks that had begun are finished, and complete rounds are certified")
     told.finish(usage.summary(schedule.committed))
     failures.forget(schedule.not_needed)
     failures.raise_at_the_end()

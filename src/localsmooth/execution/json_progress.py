@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 from localsmooth.execution.pace import Pace
+from localsmooth.execution.progress import CertifiedSoFar
 from localsmooth.execution.usage import SamplingSummary
 
 __all__ = ["JsonProgress"]
@@ -31,6 +32,8 @@ class TextStream(Protocol):
 
 class JsonProgress:
     """Writes events as lines of JSON: `start`, `progress`, `message`, `summary`, `certifying`, or `stopped`.
+
+    While sampling goes on, `certified_so_far` tells what is certified of an item by then, where that holds as it is.
 
     Every event has a `time` (ISO 8601, UTC); `start` and `progress` count samples, `certifying` counts items: `done` of
     `total`. `stopped` tells which error ended sampling.
@@ -79,6 +82,11 @@ class JsonProgress:
     def finish(self, summary: SamplingSummary) -> None:
         """Tell what it took; figures that are not known are null."""
         self.write("summary", **asdict(summary), images_per_second=summary.rate)
+
+    def certified_so_far(self, found: CertifiedSoFar) -> None:
+        """Tell what is certified of an item by now."""
+        budgets = [{"kind": kind, "size": size} for kind, size in found.budgets]
+        self.write("certified_so_far", **asdict(found) | {"budgets": budgets})
 
     def certifying(self, done: int, total: int) -> None:
         """Tell how many items are certified."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +18,9 @@ from localsmooth.execution.usage import SamplingSummary
 from localsmooth.terminal import terminal
 
 __all__ = [
+    "CertifiedSoFar",
     "CertifyingProgress",
+    "LiveProgress",
     "NoProgress",
     "RichProgress",
     "SamplingProgress",
@@ -55,6 +59,65 @@ class CertifyingProgress(Protocol):
 
     def certifying(self, done: int, total: int) -> None:
         """So many items of a total are certified."""
+        ...
+
+
+@dataclass(frozen=True)
+class CertifiedSoFar:
+    """What is certified of an item while its sampling goes on.
+
+    It holds, with all others of the run, with probability 1 − α: sampling may be ended because of it.
+
+    Parameters
+    ----------
+    item
+        Name of the item.
+    target
+        What is counted.
+    rule
+        What makes it hold at every number of samples at once.
+    alpha
+        Probability with which what is certified of the item may fail.
+    n, planned
+        Samples of the bound stage for each output group (the one with the most of them), and how many there will be.
+    budgets
+        Symbol and size of some budgets, such as ("ε", 0.5).
+    certified
+        The certified count (or worth) at each of them.
+    total
+        What there is to be certified.
+    """
+
+    item: str
+    target: str
+    rule: str
+    alpha: float
+    n: int
+    planned: int
+    budgets: tuple[tuple[str, float], ...]
+    certified: tuple[float, ...]
+    total: float
+
+    def __str__(self) -> str:
+        shares = (math.floor(100 * each / self.total) if self.total > 0 else 0 for each in self.certified)
+        shown = ", ".join(
+            f"{symbol} {size:g}: ≥ {share} %" for (symbol, size), share in zip(self.budgets, shares, strict=True)
+        )
+        return (
+            f"{self.item}: certified at {self.n:,} of {self.planned:,} samples by {self.rule} ({self.target}): {shown}"
+        )
+
+
+@runtime_checkable
+class LiveProgress(Protocol):
+    """A `SamplingProgress` that is also told what is certified while sampling goes on, where that holds."""
+
+    def certified_so_far(self, found: CertifiedSoFar) -> None:
+        """So much is certified of an item by now."""
+        ...
+
+    def message(self, text: str) -> None:
+        """Something a user should know."""
         ...
 
 
@@ -138,6 +201,10 @@ class RichProgress:
     def finish(self, summary: SamplingSummary) -> None:
         """Print what it took."""
         self.message(str(summary))
+
+    def certified_so_far(self, found: CertifiedSoFar) -> None:
+        """Print a line."""
+        self.message(str(found))
 
     def certifying(self, done: int, total: int) -> None:
         """Say that sampling is over, and from time to time how many items are certified."""

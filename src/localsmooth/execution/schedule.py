@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, deque
 from collections.abc import Mapping
+from itertools import count
 
 import numpy as np
 
 from localsmooth.execution.group_progress import GroupProgress
 from localsmooth.execution.part import Part
+from localsmooth.execution.rounds import Rounds
 from localsmooth.runs import Chunk, ChunkRecord, SamplingPlan, Stage, Store, StoreError
 from localsmooth.sampling import Job, Subject, choose, groups_of, require_choice, settled
 
@@ -30,6 +33,9 @@ class Schedule:
         Which output groups are drawn; all by default.
     forget_counts
         Whether a store in memory may forget how often each class was predicted, once the candidates are chosen.
+    rounds
+        Told of every chunk that is kept; an item's output groups then get ahead together, one chunk each after the
+        other, rather than one group after the other.
 
     Raises
     ------
@@ -38,7 +44,13 @@ class Schedule:
     """
 
     def __init__(
-        self, subject: Subject, plan: SamplingPlan, store: Store, part: Part | None = None, forget_counts: bool = False
+        self,
+        subject: Subject,
+        plan: SamplingPlan,
+        store: Store,
+        part: Part | None = None,
+        forget_counts: bool = False,
+        rounds: Rounds | None = None,
     ) -> None:
         self._subject = subject
         self._plan = plan
@@ -62,6 +74,9 @@ class Schedule:
         for key, kept in self._finished.items():
             if kept.n != kept.size or present.get(key) != kept.size:
                 raise StoreError(f"the stored chunk {key} with {kept.n} samples does not belong to the plan")
+        self._rounds = rounds
+        if rounds is not None:
+            rounds.begin(self._finished)
         self._drawn: Counter[tuple[int, int]] = Counter()
         self._voted: dict[tuple[int, int], set[str]] = {}
         for key, kept in self._finished.items():
@@ -77,18 +92,22 @@ class Schedule:
         self._stuck: set[tuple[int, int]] = set()
         self._groups = deque(own)
         self._candidates: deque[Chunk] = deque()
-        self._ready: deque[Job] = deque()
+        self._ready: list[tuple[tuple[int, ...], int, Job]] = []  # a heap
+        self._entries = count()
         self._waiting: dict[tuple[int, int], int] = {}
         self._open: dict[tuple[int, int], tuple[GroupProgress, Mapping[str, np.ndarray]]] = {}
 
     def next(self) -> Job | None:
         """A job that can start now; None if there is none before something in flight is done, or none at all."""
         while not self._ready and not self._candidates and self._groups:
+            item = self._groups[0][0]
             self._enter(*self._groups.popleft())
-        if self._ready:
-            return self._ready.popleft()
-        if self._candidates:
+            while self._rounds is not None and self._groups and self._groups[0][0] == item:
+                self._enter(*self._groups.popleft())
+        if self._candidates and (self._rounds is not None or not self._ready):
             return Job(self._candidates.popleft())
+        if self._ready:
+            return heapq.heappop(self._ready)[2]
         # Nothing else is left to do: draw ahead where it is open whether the samples will count.
         ahead = [(progress, chosen) for progress, chosen in self._open.values() if progress.to_draw]
         if not ahead:
@@ -112,6 +131,14 @@ class Schedule:
     def _commit(self, record: ChunkRecord) -> None:
         if self.store.commit(record):
             self.committed += record.n
+            if self._rounds is not None:
+                self._rounds.take(record)
+
+    def _start(self, job: Job) -> None:
+        """Let a job of the bound stage be drawn: in its turn, or in its round."""
+        item, group, _, index = job.chunk.key
+        order = () if self._rounds is None else (item, index, group)
+        heapq.heappush(self._ready, (order, next(self._entries), job))
 
     def give_up(self, chunk: Chunk) -> None:
         """Go on without a chunk that cannot be drawn: what depends on it stays missing."""
@@ -145,7 +172,7 @@ class Schedule:
         if progress.over or progress.stuck:
             self._close(place)
         elif not progress.in_flight and progress.to_draw:
-            self._ready.append(Job(progress.draw(), chosen))
+            self._start(Job(progress.draw(), chosen))
         return sum(taken.n for taken in kept) + progress.skipped
 
     def _missing(self, item: int, group: int) -> int:
@@ -164,6 +191,8 @@ class Schedule:
         return [c for c in self._plan.chunks(item, group, stage) if c.key not in self._finished]
 
     def _enter(self, item: int, group: int) -> None:
+        if self._rounds is not None:
+            self._rounds.enter(item)
         absent = self._absent(item, group, Stage.CANDIDATE)
         self._waiting[item, group] = len(absent)
         self._candidates.extend(absent)
@@ -180,7 +209,8 @@ class Schedule:
         if self._forget_counts:
             self.store.settle(item, group, Stage.CANDIDATE, settled(merged, chosen))
         if self._plan.stop is None:
-            self._ready.extend(Job(c, chosen) for c in self._absent(item, group, Stage.BOUND))
+            for chunk in self._absent(item, group, Stage.BOUND):
+                self._start(Job(chunk, chosen))
         elif not (progress := self._progress(item, group)).over:
             self._open[item, group] = progress, chosen
-            self._ready.append(Job(progress.draw(), chosen))
+            self._start(Job(progress.draw(), chosen))

@@ -3,9 +3,10 @@
 from localsmooth.pipeline.again import certified_overlap, recertify, settings_of
 from localsmooth.pipeline.keeping import open_tallies, remembered_store
 from localsmooth.pipeline.run import Run
-from localsmooth.pipeline.walk import certify
+from localsmooth.pipeline.walk import NothingDrawnError, certify
 
 __all__ = [
+    "NothingDrawnError",
     "Run",
     "certified_overlap",
     "certify",

@@ -150,8 +150,9 @@ def _opened(
         settings = changed(settings, changes)
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
-    if record.extended is not None:
-        require_anytime(settings, sequence=record.sequence is not None, place=folder)
+    if record.extended is not None or record.begun is not None:
+        ended = record.begun is not None
+        require_anytime(settings, sequence=record.sequence is not None, place=folder, ended=ended)
     if settings.needs_scores:
         require_normalised_scores(store)
     return record, settings, store

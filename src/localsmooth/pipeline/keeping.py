@@ -192,10 +192,15 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
         yield
         return
     path = store.path / _NAME
-    if store.configuration is None or store.untouched:
+    before = None if store.configuration is None or store.untouched else store.configuration.samples
+    if before is None:
         write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
     try:
-        yield
+        try:
+            yield
+        finally:  # where the run got more samples, the file says how many, whatever became of them
+            if before is not None and store.configuration is not None and store.configuration.samples != before:
+                write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
     except OtherRunError:
         changes = _changes(_read(path), configuration)
         if not changes:
@@ -231,12 +236,22 @@ def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def save_result(result: xr.Dataset, folder: Path) -> None:
-    """Write `result.nc`; an earlier one with other contents gets a number, and the user is told."""
+def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> None:
+    """Write `result.nc`; an earlier one with other contents gets a number, and the user is told.
+
+    Parameters
+    ----------
+    result
+        The result.
+    folder
+        The run directory.
+    together
+        Whether the earlier result is of the same settings and fewer samples, where such hold together.
+    """
     target = folder / "result.nc"
     kept = set_aside(result, target)
     save(result, target)
-    if kept is not None:
+    if kept is not None and not together:
         warnings.warn(
             f"{target} held another certificate from the same samples, which is kept as {kept.name}. The two do not "
             "hold together at one alpha: choose between settings before looking, or divide alpha among them",

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any
 
 from localsmooth.errors import require_kind
-from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress
+from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, Until
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import ScoreCounting
 
@@ -43,6 +43,9 @@ class Run:
         How to run the model; by default found by a short calibration.
     scores
         How scores are counted; by default only where the settings need them, and as little as they need.
+    until
+        When to end sampling before its plan: after some time, at Ctrl-C, or when somebody says so. What is complete by
+        then is certified, by rules that hold at every number of samples at once (`JointCount`, early stopping).
     configuration
         What to store as the configuration of the run: plain JSON values.
 
@@ -61,6 +64,7 @@ class Run:
     options: SamplingOptions | None = None
     scores: ScoreCounting | None = None
     configuration: Mapping[str, Any] | None = None
+    until: Until | None = None
 
     def __post_init__(self) -> None:
         for field, kinds in (
@@ -72,5 +76,6 @@ class Run:
             ("options", (SamplingOptions, NoneType)),
             ("scores", (ScoreCounting, NoneType)),
             ("configuration", (Mapping, NoneType)),
+            ("until", (Until, NoneType)),
         ):
             require_kind(field, getattr(self, field), *kinds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -13,27 +14,43 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
-from localsmooth.execution import default_progress, named_executor, require_stopping, sample_subject
+from localsmooth.execution import (
+    LiveProgress,
+    Rounds,
+    SamplingProgress,
+    default_progress,
+    draw_subject,
+    named_executor,
+    require_stopping,
+)
 from localsmooth.models import Model
 from localsmooth.pipeline.asked import described
 from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
+from localsmooth.pipeline.live import Live, quick
 from localsmooth.pipeline.run import Run
 from localsmooth.runs import FileStore, OtherRunError, SamplingPlan, Store
-from localsmooth.sampling import SamplingOptions
+from localsmooth.sampling import ItemTally, SamplingOptions, collect_ended, collect_tallies, unfinished_items
 from localsmooth.tasks import (
     FINISHED,
     Asked,
+    Assignment,
     RunRecord,
     Smoothing,
+    Strategies,
     Task,
+    holds_anytime,
     load_record,
     require_anytime,
     sampled_at,
     save_record,
 )
 
-__all__ = ["certify"]
+__all__ = ["NothingDrawnError", "certify"]
+
+
+class NothingDrawnError(LocalsmoothError):
+    """Sampling was ended before anything could be certified."""
 
 
 @overload
@@ -81,6 +98,8 @@ def certify(
         If the part that was asked for is finished, and others are not.
     PoisonedChunksError
         If the model fails on some samples every time; after everything else is drawn and stored.
+    NothingDrawnError
+        If sampling was ended (`Run(until=…)`) before any item had votes in each of its output groups.
     """
     if not isinstance(task, Task) and (before or smoothing is None or not isinstance(smoothing, Smoothing)):
         discouraged("certify(ArrayTask(model, images, labels), Smoothing(…), Settings(…), run=Run(…))")
@@ -96,19 +115,24 @@ def certify(
     run = Run() if run is None else run
     executor = None if run.executor is None else named_executor(run.executor)
     out = None if run.out is None else expanded(run.out)
-    if out is not None:
-        _require_same_kind(out, task.name)
+    earlier = _earlier(out, task.name)
     options = SamplingOptions() if run.options is None else run.options
     configuration = plain_configuration(run.configuration)
     assignment = task.assign(smoothing, prove, options, run.scores)
-    plan, facts = assignment.plan, assignment.facts
+    plan = assignment.plan
     prove = prove if assignment.proven is None else assignment.proven
     if run.part is not None and assignment.draw is not None:
         raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
     if assignment.draw is None:
         require_stopping(assignment.subject, plan)
+    if run.until is not None:
+        require_anytime(prove, sequence=plan.stop is not None, place="this run" if out is None else out, ended=True)
+        if run.part is not None:
+            raise InvalidInputError("until", "a part is not certified", "Let it draw all of its samples")
+        prove = prove.counted() if isinstance(prove, Strategies) else prove
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
+        begun: list[int] | None = None
         _require_may_grow(task, stores, plan, prove, out)
         told = default_progress() if run.progress is None else run.progress
         if assignment.told:
@@ -116,8 +140,9 @@ def certify(
         if assignment.draw is not None:
             sampled = assignment.draw(tallied, told)
         else:
+            rounds = _rounds(task, assignment, prove, run, tallied, told)
             with naming_keys(tallied, configuration):
-                tallies = sample_subject(
+                draw_subject(
                     assignment.subject,
                     plan,
                     tallied,
@@ -125,7 +150,10 @@ def certify(
                     executor=executor,
                     progress=told,
                     part=run.part,
+                    rounds=rounds,
+                    until=run.until,
                 )
+            tallies, begun = _tallies(assignment, tallied, options, None if run.until is None else rounds)
             sampled = assignment.collect(tallies)
         chunks = list(tallied.finished().values())
         stores.join()
@@ -133,25 +161,29 @@ def certify(
         if out is None:
             del kept, tallied, stores  # what is in memory is of no further use
         else:
+            if earlier is not None and earlier.begun is not None:
+                (out / FINISHED).unlink()  # it belongs to the arrays that are replaced now
             task.save(sampled, kept)
-        record = RunRecord(
-            **vars(facts),
-            method=run.name,
-            n_candidate=plan.n_candidate,
-            n_bound=plan.n_bound,
+        record = _record(
+            assignment,
+            run,
+            plan,
             seconds=sum(chunk.seconds for chunk in chunks),
             batch_size=max(1, *(chunk.batch_size for chunk in chunks)),
             versions=_versions(),
             configuration=configuration,
             sampled=sampled_at(out, plan.n_bound),
             extended=None if configured is None else configured.first,
+            begun=begun,
             settings=described(prove),
         )
         if out is not None:
             save_record(record, out)
         result = task.result(sampled, prove, record, configured, told)
         if out is not None:
-            save_result(result, out)
+            anytime = holds_anytime(prove, sequence=plan.stop is not None)
+            together = anytime and earlier is not None and earlier.settings == record.settings
+            save_result(result, out, together=together)
     return result
 
 
@@ -172,14 +204,82 @@ def _require_may_grow(
         task.settle(task.load(record, kept), prove, replace(record, extended=first))
 
 
-def _require_same_kind(out: Path, name: str) -> None:
-    """Refuse a directory with a finished run on another kind of input, whose record would be lost."""
+def _rounds(
+    task: Task[Any, Any], assignment: Assignment[Any], prove: Any, run: Run, store: Store, told: SamplingProgress
+) -> Rounds | None:
+    """Follow the rounds of every item where what they prove is asked for, and tell it to whoever wants to know."""
+    plan = assignment.plan
+    live = told if isinstance(told, LiveProgress) and isinstance(prove, Strategies) else None
+    anytime = run.part is None and holds_anytime(prove, sequence=plan.stop is not None)
+    if not anytime or (run.until is None and live is None):
+        return None
+    subject = assignment.subject
+    rounds = Rounds(plan, [layout.outputs.count for layout in subject.layouts], store)
+    if live is None:
+        return rounds
+
+    def certify_rounds(item: int) -> xr.Dataset:
+        tallies: list[ItemTally | None] = [None] * len(subject.layouts)
+        counted = rounds.counted(item)
+        tallies[item] = collect_ended(store, item, subject.layouts[item], subject.counters, counted, plan=plan)
+        record = _record(assignment, run, plan, begun=[item])
+        return task.result(assignment.collect(tallies), quick(prove), record, store.configuration)
+
+    rule = "a confidence sequence" if plan.stop is not None else prove.counted().sharing.name
+    rounds.tell = Live(certify_rounds, live, rule)
+    return rounds
+
+
+def _tallies(
+    assignment: Assignment[Any], store: Store, options: SamplingOptions, rounds: Rounds | None
+) -> tuple[Sequence[ItemTally | None], list[int] | None]:
+    """Read the tallies; of a run that was ended before its plan those of complete rounds, and which items have some.
+
+    Raises
+    ------
+    NothingDrawnError
+        If none has.
+    """
+    plan, counters, layouts = assignment.plan, assignment.subject.counters, assignment.subject.layouts
+    keep = options.keep_candidate_counts
+    unfinished = [] if rounds is None else unfinished_items(store, layouts, plan)
+    if rounds is None or not unfinished:
+        return collect_tallies(store, layouts, counters, keep_candidate_counts=keep, plan=plan), None
+    made: list[ItemTally | None] = []
+    for item, layout in enumerate(layouts):
+        counted = rounds.counted(item) if item in unfinished else None
+        there = counted is not None or item not in unfinished
+        made.append(
+            collect_ended(store, item, layout, counters, counted, plan=plan, keep_candidate_counts=keep)
+            if there
+            else None
+        )
+    begun = [item for item, tally in enumerate(made) if tally is not None]
+    if not begun:
+        raise NothingDrawnError(
+            "sampling was ended before any item had votes in each of its output groups, so that nothing can be "
+            "certified. The same call goes on from the samples that are there, where a run directory keeps them"
+        )
+    return made, begun
+
+
+def _record(assignment: Assignment[Any], run: Run, plan: SamplingPlan, **known: Any) -> RunRecord:
+    made: dict[str, Any] = {"seconds": 0.0, "batch_size": 1, "versions": {}, "configuration": {}, **known}
+    made |= {"method": run.name, "n_candidate": plan.n_candidate, "n_bound": plan.n_bound}
+    if made.get("begun") is not None:  # then scores are not kept: no bound on them holds
+        made["scores"] = None
+    return RunRecord(**vars(assignment.facts) | made)
+
+
+def _earlier(out: Path | None, name: str) -> RunRecord | None:
+    """The record of a finished run in a directory; one on another kind of input would be lost, and is refused."""
     try:
-        known = load_record(out).task
+        known = None if out is None else load_record(out)
     except LocalsmoothError:
-        return  # nothing is finished there, or the record is to be written anew
-    if known != name:
-        raise OtherRunError(f"{out} holds a finished run on {known}, not on {name}. Use another run directory")
+        return None  # nothing is finished there, or the record is to be written anew
+    if known is not None and known.task != name:
+        raise OtherRunError(f"{out} holds a finished run on {known.task}, not on {name}. Use another run directory")
+    return known
 
 
 def _versions() -> dict[str, str]:

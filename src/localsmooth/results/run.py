@@ -97,7 +97,7 @@ class RunInfo:
         False where the confidence bounds reproduce a published rule that does not hold: then the counts promise
         nothing, and the report says so.
     saving
-        Samples saved by stopping early; None where all were drawn.
+        Samples saved by stopping early, or by ending the run before its plan; None where all were drawn.
     promise
         What holds with probability 1 − α, as a clause, where it is not that of certified counts; else empty.
     smoothing
@@ -111,6 +111,8 @@ class RunInfo:
     limit
         For results that certify nothing beyond 0: the same by kind, if the shares of votes were the probabilities,
         which more samples would lead to.
+    left_out
+        Items of the run that are not in the result, since sampling was ended before they had enough samples.
 
     Raises
     ------
@@ -143,6 +145,7 @@ class RunInfo:
     task: str = "arrays"
     reach: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     limit: dict[str, float] = field(default_factory=dict[str, float])
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -200,10 +203,19 @@ _JSON = (
     "task",
     "reach",
     "limit",
+    "left_out",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
-_LATER = {"saving": "null", "promise": '""', "smoothing": "null", "task": '"arrays"', "reach": "{}", "limit": "{}"}
+_LATER = {
+    "saving": "null",
+    "promise": '""',
+    "smoothing": "null",
+    "task": '"arrays"',
+    "reach": "{}",
+    "limit": "{}",
+    "left_out": "[]",
+}
 """What results from before these facts were recorded say about them."""
 
 

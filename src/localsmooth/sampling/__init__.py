@@ -19,7 +19,15 @@ from localsmooth.sampling.preparation import compare_predictions
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores, LabelsAndScores, ScoreBins, ScorePowers
 from localsmooth.sampling.subject import PreparedGroup, Ready, Subject, groups_of
-from localsmooth.sampling.tally import ItemTally, choose, collect_tallies, require_choice, settled
+from localsmooth.sampling.tally import (
+    ItemTally,
+    choose,
+    collect_ended,
+    collect_tallies,
+    require_choice,
+    settled,
+    unfinished_items,
+)
 
 __all__ = [
     "NORMALISED",
@@ -48,6 +56,7 @@ __all__ = [
     "Votes",
     "calibrate",
     "choose",
+    "collect_ended",
     "collect_tallies",
     "compare_predictions",
     "describe_run",
@@ -56,6 +65,7 @@ __all__ = [
     "require_choice",
     "require_votes_only",
     "settled",
+    "unfinished_items",
 ]
 
 # Earlier versions kept all of a run here.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from localsmooth.layout import Layout
 from localsmooth.runs import MergedCounts, SamplingPlan, Stage, Store, StoreError, chosen_digest
 from localsmooth.sampling.counter import Counters
 
-__all__ = ["ItemTally", "choose", "collect_tallies", "settled"]
+__all__ = ["ItemTally", "choose", "collect_ended", "collect_tallies", "settled", "unfinished_items"]
 
 
 _HISTOGRAM = "labels.counts"
@@ -34,14 +35,15 @@ class ItemTally:
     votes
         How many samples of the bound stage were predicted as the candidate.
     n_candidate, n
-        Samples per output group that were drawn and counted in the candidate and in the bound stage; with a stopping
-        rule, `n` is the largest number possible.
+        Samples per output group that were drawn and counted in the candidate and in the bound stage; where there is
+        a number for each output, `n` is the largest one possible.
     candidate_counts
         How often each class was predicted in the candidate stage; None unless asked for.
     further
         Arrays of further counters by "counter.array", and what else the candidate stage chose by its name.
     n_per_output
-        With a stopping rule, samples of the bound stage that were counted for each output; None without.
+        With a stopping rule, or where sampling was ended before its plan, samples of the bound stage that were counted
+        for each output; None without.
     candidate_votes
         How many samples of the candidate stage were predicted as the candidate; None if labels were not counted there.
 
@@ -165,18 +167,68 @@ def collect_tallies(
         If chunks are missing or cannot be used.
     """
     return [
-        _collect_item(store, item, layout, counters, plan, keep_candidate_counts) for item, layout in enumerate(layouts)
+        _collect_item(layout, partial(_group_arrays, store, item, counters, plan, keep_candidate_counts), plan)
+        for item, layout in enumerate(layouts)
     ]
 
 
+def unfinished_items(store: Store, layouts: Sequence[Layout], plan: SamplingPlan) -> list[int]:
+    """Items of which not all samples are there that the plan, or its stopping rule, asks for.
+
+    Parameters
+    ----------
+    store, layouts, plan
+        As in `collect_tallies`.
+    """
+    return [
+        item
+        for item, layout in enumerate(layouts)
+        if not all(
+            _complete(plan, item, group, stage, store.merged(item, group, stage))
+            for group in range(layout.outputs.count)
+            for stage in Stage
+        )
+    ]
+
+
+def collect_ended(
+    store: Store,
+    item: int,
+    layout: Layout,
+    counters: Counters,
+    counted: Sequence[MergedCounts] | None,
+    *,
+    plan: SamplingPlan,
+    keep_candidate_counts: bool = False,
+) -> ItemTally:
+    """Read the tallies of one item of a run whose sampling was ended: with a number of samples for each output.
+
+    Parameters
+    ----------
+    store, layout, counters, plan, keep_candidate_counts
+        As in `collect_tallies`.
+    item
+        Which item.
+    counted
+        The votes that count for each of its output groups; None for all that there are, if nothing is missing.
+
+    Raises
+    ------
+    StoreError
+        If chunks are missing or cannot be used.
+    """
+    arrays = partial(_group_arrays, store, item, counters, plan, keep_candidate_counts, counted=counted, ended=True)
+    return _collect_item(layout, arrays, plan)
+
+
 def _collect_item(
-    store: Store, item: int, layout: Layout, counters: Counters, plan: SamplingPlan, keep_candidate_counts: bool
+    layout: Layout, arrays: Callable[[int], Iterator[tuple[str, np.ndarray]]], plan: SamplingPlan
 ) -> ItemTally:
     outputs = int(layout.outputs.labels.size)
     gathered: dict[str, np.ndarray] = {}
     for group in range(layout.outputs.count):
         members = layout.outputs.members(group)
-        for name, rows in _group_arrays(store, item, group, counters, plan, keep_candidate_counts):
+        for name, rows in arrays(group):
             if name not in gathered:
                 gathered[name] = np.zeros((outputs, *rows.shape[1:]), dtype=rows.dtype)
             gathered[name][members] = rows
@@ -198,11 +250,21 @@ def _compact(classes: np.ndarray) -> np.ndarray:
 
 
 def _group_arrays(
-    store: Store, item: int, group: int, counters: Counters, plan: SamplingPlan, keep_candidate_counts: bool
+    store: Store,
+    item: int,
+    counters: Counters,
+    plan: SamplingPlan,
+    keep_candidate_counts: bool,
+    group: int,
+    *,
+    counted: Sequence[MergedCounts] | None = None,
+    ended: bool = False,
 ) -> Iterator[tuple[str, np.ndarray]]:
     stages = {stage: store.merged(item, group, stage) for stage in Stage}
     for stage, merged in stages.items():
-        if merged.n != plan.samples(stage) and not _stopped(plan, item, group, stage, merged):
+        if stage is Stage.BOUND and counted is not None:
+            stages[stage] = counted[group]
+        elif not _complete(plan, item, group, stage, merged):
             raise StoreError(
                 f"the {stage.name.lower()} stage of item {item}, output group {group} holds {merged.n} of "
                 f"{plan.samples(stage)} samples; start the run again to draw the others"
@@ -220,7 +282,7 @@ def _group_arrays(
             yield name, array
     for name, array in bound.counts.items():
         yield name, _narrow(array, bound.n, plan.n_bound) if name == "votes.votes" else array
-    if plan.stop is not None:
+    if plan.stop is not None or ended:
         yield "n", np.full(bound.counts["votes.votes"].shape, bound.n, dtype=count_type(plan.n_bound))
 
 
@@ -230,8 +292,10 @@ def _narrow(votes: np.ndarray, n: int, most: int) -> np.ndarray:
     return votes.astype(count_type(most))
 
 
-def _stopped(plan: SamplingPlan, item: int, group: int, stage: Stage, merged: MergedCounts) -> bool:
-    """Whether the rule was content with what there is."""
+def _complete(plan: SamplingPlan, item: int, group: int, stage: Stage, merged: MergedCounts) -> bool:
+    """Whether nothing is missing, or the rule was content with what there is."""
+    if merged.n == plan.samples(stage):
+        return True
     if plan.stop is None or stage is not Stage.BOUND or not merged.n:
         return False
     return plan.stop.decided(item, group, merged.counts["votes.votes"].astype(np.int64), merged.n)

@@ -1,7 +1,7 @@
 """What users and the pipeline need of the room; each is imported on first use."""
 
 from . import arrays, graphs, points, tokens
-from .anytime import require_anytime
+from .anytime import holds_anytime, require_anytime
 from .base import Asked, Assignment, Task
 from .description import sampled_at
 from .folders import TASKS, import_from_folders, task_of
@@ -20,6 +20,7 @@ from .scores import ScoreCounting
 from .smoothing import Smoothing
 from .stakes import Stakes
 from .stopping import StopWhenDecided
+from .strategies import FixedNumberError, Strategies
 from .targets import (
     TARGETS,
     Accuracy,
@@ -43,6 +44,8 @@ __all__ = [
     "Assignment",
     "Balanced",
     "Facts",
+    "FixedNumberError",
+    "FixedNumberError",
     "Foreground",
     "OfClass",
     "Ratio",
@@ -52,6 +55,7 @@ __all__ = [
     "Smoothing",
     "Stakes",
     "StopWhenDecided",
+    "Strategies",
     "Target",
     "Task",
     "Weighted",
@@ -59,6 +63,7 @@ __all__ = [
     "as_targets",
     "default_certificate",
     "graphs",
+    "holds_anytime",
     "import_from_folders",
     "load_record",
     "noise_from_configuration",

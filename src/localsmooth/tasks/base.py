@@ -53,7 +53,7 @@ class Assignment(Generic[Sampled]):
     plan
         How many samples, with the goals of a stopping rule filled in.
     collect
-        Makes of the tallies, one per item, what is certified.
+        Makes of the tallies, one per item, what is certified; items without one are left out.
     facts
         What the record says of it.
     draw
@@ -66,7 +66,7 @@ class Assignment(Generic[Sampled]):
 
     subject: Subject
     plan: SamplingPlan
-    collect: Callable[[Sequence[ItemTally]], Sampled]
+    collect: Callable[[Sequence[ItemTally | None]], Sampled]
     facts: Facts
     draw: Callable[[Store, SamplingProgress], Sampled] | None = None
     proven: Any = None

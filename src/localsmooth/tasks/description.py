@@ -84,7 +84,7 @@ def sampled_at(out: Path | None, n_bound: int) -> str:
     if out is not None:
         with suppress(RunRecordError):
             record = load_record(out)
-            known = record.sampled if record.n_bound == n_bound else ""
+            known = record.sampled if record.n_bound == n_bound and record.begun is None else ""
     return known or datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -132,6 +132,7 @@ def run_facts(
         "assumptions": (*assumptions, *_assumptions(settings, rules, record, saving, outputs, one_basis)),
         "proven": all(rule.simultaneous for rule in rules),
         "saving": saving,
+        "left_out": tuple(record.left_out),
         "smoothing": describe_smoothing(configuration, [layout for layout, _ in sampled], record.sampled),
     }
     return RunInfo(**recorded | proven | said)
@@ -139,7 +140,7 @@ def run_facts(
 
 def _saving(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> Saving | None:
     """What stopping early saved; None where every group was sampled to the end."""
-    if record.sequence is None:
+    if record.sequence is None and record.begun is None:
         return None
     counted: list[int] = []
     for layout, votes in sampled:
@@ -158,7 +159,16 @@ def _assumptions(
 ) -> list[str]:
     """Sentences that a promise rests on whatever the kind of input."""
     sentences: list[str] = []
-    if saving is not None:
+    holds = "the confidence sequence of early stopping"
+    if record.sequence is None:
+        holds = " and ".join(sorted({rule.name for rule in rules}))
+    if saving is not None and record.begun is not None:
+        sentences.append(
+            f"Sampling was ended before its plan of N₂ = {record.n_bound} samples per output group: "
+            f"{sum(saving.counted):,} of {sum(saving.planned):,} samples of the certified items were counted. When it "
+            f"ended may depend on the votes: {holds} holds at every number of samples at once."
+        )
+    if saving is not None and record.sequence is not None:
         sentences.append(
             f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "
             f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
@@ -176,11 +186,6 @@ def _assumptions(
             f"bound the votes{among}."
         )
     if record.extended is not None:
-        holds = (
-            " and ".join(sorted({rule.name for rule in rules}))
-            if record.sequence is None
-            else "the confidence sequence of early stopping"
-        )
         sentences.append(
             f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were "
             f"drawn may depend on the votes: {holds} holds at every number of samples at once."

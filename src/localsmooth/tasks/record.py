@@ -40,6 +40,7 @@ ONE_BASIS = (
 FINISHED = "certification.json"
 """File of a run directory that is written when all samples are drawn."""
 _VERSION = 2
+_ENDED = 3  # earlier versions would take the number of samples for the planned one
 _LARGEST_FILE = 1 << 26
 
 
@@ -129,6 +130,9 @@ class RunRecord(Facts):
     extended
         How many samples the bound stage was planned to have at first, where it got more after the run had begun: what
         is proven must hold at every number of samples at once. None otherwise.
+    begun
+        Numbers of the items that are certified, where sampling was ended before its plan: what is proven must hold at
+        every number of samples at once. None where all samples were drawn.
     sampled
         When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
     settings
@@ -145,14 +149,33 @@ class RunRecord(Facts):
     versions: dict[str, str]
     configuration: dict[str, Any]
     extended: int | None = None
+    begun: list[int] | None = None
     sampled: str = ""
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     version: int = _VERSION
 
+    @property
+    def certified_items(self) -> list[int]:
+        """Numbers of the items that are certified: all, unless sampling was ended before."""
+        return list(range(len(self.item_names))) if self.begun is None else self.begun
+
+    @property
+    def kept_items(self) -> list[tuple[str, int]]:
+        """Name of each certified item and number of its layout among theirs, in the order in which they are kept."""
+        layouts = [self.item_layouts[item] for item in self.certified_items]
+        numbers = list(dict.fromkeys(layouts))
+        names = [self.item_names[item] for item in self.certified_items]
+        return list(zip(names, map(numbers.index, layouts), strict=True))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Names of the items that are not certified, since sampling was ended before."""
+        return [name for item, name in enumerate(self.item_names) if item not in set(self.certified_items)]
+
 
 def save_record(record: RunRecord, folder: Path) -> None:
     """Write the record with a checksum, whole or not at all."""
-    content = asdict(record)
+    content = asdict(replace(record, version=_VERSION if record.begun is None else _ENDED))
     text = json.dumps(content | {"sha256": _digest(content)}, indent=1, allow_nan=False)
     write_atomically(folder / FINISHED, text.encode())
 
@@ -191,8 +214,17 @@ def load_record(folder: Path) -> RunRecord:
         raise RunRecordError(f"{path} is damaged: it is not JSON. {remedy}") from None
     if record.version == 1:
         record = _of_first_version(record)
-    if record.version != _VERSION:
+    if record.version not in (_VERSION, _ENDED):
         raise RunRecordError(f"{path} has format version {record.version}; this program reads version {_VERSION}")
+    if (record.version == _ENDED) != (record.begun is not None) or (
+        record.begun is not None
+        and (
+            not record.begun
+            or record.begun != sorted(set(record.begun))
+            or not set(record.begun) <= set(range(len(record.item_names)))
+        )
+    ):
+        raise RunRecordError(f"{path} is damaged: it names items that it does not have. {remedy}")
     if len(record.item_layouts) != len(record.item_names):
         raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
     return record

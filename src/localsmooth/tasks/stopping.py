@@ -155,7 +155,7 @@ def with_goals(
             f"{settings.simultaneous.name} fixes its levels after the candidate stage, and the goals are set before it",
             "Sample with Bonferroni (the finished run may be certified again with weights), or draw every sample",
         )
-    sharing = settings.alternatives()[0].sharing  # where it is chosen automatically, counts are bounded
+    sharing = settings.counted().sharing  # where it is chosen automatically, counts are bounded
     strategy = sharing if isinstance(sharing, CountRule) else require_level_strategy(sharing)
     rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
     for layout in layouts:

@@ -28,10 +28,14 @@ from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from localsmooth.tasks.targets import Target, as_targets
 
-__all__ = ["Strategies", "as_number"]
+__all__ = ["FixedNumberError", "Strategies", "as_number"]
 
 _SMALLEST_ALPHA = 1e-60
 _Some = TypeVar("_Some", bound="Strategies")
+
+
+class FixedNumberError(InvalidInputError):
+    """The rule that was chosen for an item does not hold at a number of samples that depends on the votes."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -100,6 +104,10 @@ class Strategies(ABC):
         if isinstance(self.simultaneous, Automatic):
             self._hold(simultaneous=Bonferroni())
 
+    def counted(self: _Some) -> _Some:
+        """Bound counts, where the rule is to be chosen automatically: at any number of samples that holds."""
+        return self.alternatives()[0]
+
     def alternatives(self: _Some) -> tuple[_Some, ...]:
         """The settings with each rule that may be chosen automatically; themselves where the rule is fixed."""
         if not isinstance(self.simultaneous, Automatic):
@@ -122,8 +130,8 @@ class Strategies(ABC):
 
         Raises
         ------
-        InvalidInputError
-            If the run went on, and the rule that was chosen when it began does not hold then.
+        FixedNumberError
+            If the run went on or was ended, and the rule that was chosen when it began does not hold then.
         """
         if not isinstance(self.simultaneous, Automatic):
             return self
@@ -131,8 +139,8 @@ class Strategies(ABC):
             return replace(self, simultaneous=JointCount())
         planned = votes.n_planned if extended is None else extended
         chosen = self.simultaneous.choose(votes.candidate_votes, planned, self.alpha, group)
-        if extended is not None and not isinstance(chosen, CountRule):
-            raise InvalidInputError(
+        if (extended is not None or votes.ended) and not isinstance(chosen, CountRule):
+            raise FixedNumberError(
                 "simultaneous",
                 f"the outputs of an item share α by {chosen.name}, as was chosen when the run began, and that needs a "
                 "number of samples that is fixed beforehand",

@@ -28,11 +28,13 @@ def collected_votes(
         Confidence sequence of the stopping rule, if there was one.
     """
     counted = None
-    if scores is not None:
+    # Bounds on scores hold for a number of samples that was fixed beforehand, and for no other.
+    if scores is not None and tally.n_per_output is None:
         counted = OutputScores(scores.tally(tally.further[scores.array_name], tally.n), tally.further["reference"])
     n = tally.n if tally.n_per_output is None else tally.n_per_output
     first = None if tally.candidate_votes is None else CandidateVotes(tally.candidate_votes, tally.n_candidate)
-    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first, tally.n)
+    ended = sequence is None and tally.n_per_output is not None
+    return OutputVotes(tally.candidate, tally.votes, n, counted, sequence, first, tally.n, ended=ended)
 
 
 def keep_votes(votes: OutputVotes, index: int, store: Store) -> None:
@@ -67,12 +69,13 @@ def kept_votes(record: RunRecord, index: int, store: Store) -> OutputVotes:
     return OutputVotes(
         store.get_array(f"item{index}-candidate"),
         store.get_array(f"item{index}-votes"),
-        record.n_bound if record.sequence is None else store.get_array(f"item{index}-n"),
+        record.n_bound if record.sequence is None and record.begun is None else store.get_array(f"item{index}-n"),
         scores,
         record.sequence,
         first,
         record.n_bound,
         store.get_array(f"item{index}-clean") if store.has_array(f"item{index}-clean") else None,
+        ended=record.sequence is None and record.begun is not None,
     )
 
 

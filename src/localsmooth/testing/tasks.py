@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from localsmooth.bounds import Bonferroni, JointCount
 from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.execution import (
     JsonProgress,
@@ -23,6 +24,7 @@ from localsmooth.execution import (
     Part,
     ProcessExecutor,
     ThreadExecutor,
+    Until,
 )
 from localsmooth.layout import isotropic_layout
 from localsmooth.pipeline import Run, certified_overlap, certify, recertify, settings_of
@@ -248,6 +250,44 @@ class TaskContract:
         assert saving.total >= 0
         _same(self._certify(None, case, executor=ThreadExecutor(2)), stopped)
 
+    def test_sampling_may_be_ended_and_go_on(self) -> None:
+        """By a rule that holds at every number of samples; whoever goes on ends with the run made at once."""
+        case = self.make()
+        joint, plan = replace(case.settings, simultaneous=JointCount()), case.smoothing.plan
+        case = replace(case, settings=joint)
+        groups = self._subject(case).layouts[0].outputs.count
+        drawn, told = _Counting(), _Counting()
+        whole = self._certify(None, case, progress=drawn)
+        with _folder() as folder:
+            fixed = replace(case, settings=replace(joint, simultaneous=Bonferroni()))
+            error = _raises(InvalidInputError, lambda: self._certify(folder / "run", fixed, until=Until(60.0)))
+            assert error.field == "simultaneous", error
+            assert not (folder / "run").exists()
+            until = Until()
+            ending = _Counting(2 * groups + 1, until)  # the candidates, a round, and a chunk of the next
+            ended = self._certify(folder / "run", case, progress=ending, until=until)
+            info, record = run_info(ended), load_record(folder / "run")
+            assert info.saving is not None
+            assert info.saving.counted == (groups * plan.chunk_size,)
+            assert any("ended before its plan" in one and "joint_count holds" in one for one in info.assumptions)
+            assert record.begun == [0]
+            assert list(info.left_out) == record.item_names[1:]
+            _same(load_result(folder / "run" / "result.nc"), ended)
+            _same(recertify(folder / "run"), ended)
+            assert _raises(InvalidInputError, lambda: recertify(folder / "run", fixed.settings)).field == "simultaneous"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the earlier result, which is kept
+                _same(self._certify(folder / "run", case, progress=told), whole)
+                assert ending.drawn + told.drawn == drawn.drawn
+                longer = replace(plan, n_bound=2 * plan.n_bound)
+                grown = replace(case, smoothing=replace(case.smoothing, plan=longer))
+                extended = self._certify(folder / "run", grown)
+                _raises(
+                    InvalidInputError, lambda: self._certify(folder / "run", replace(grown, settings=fixed.settings))
+                )
+            xr.testing.assert_equal(extended, self._certify(None, grown))
+            assert any(f"began with N₂ = {plan.n_bound}" in one for one in run_info(extended).assumptions)
+
     def test_a_report_can_be_written(self) -> None:
         """Of one result, and of two methods side by side."""
         with _folder() as folder:
@@ -295,16 +335,18 @@ class _Foreign:
 
 
 class _Counting(NoProgress):
-    """Adds up what is drawn, and interrupts after so many chunks."""
+    """Adds up what is drawn, and interrupts after so many chunks, or ends sampling then."""
 
-    def __init__(self, stop_after: int | None = None) -> None:
-        self.stop_after, self.chunks, self.drawn = stop_after, 0, 0
+    def __init__(self, stop_after: int | None = None, until: Until | None = None) -> None:
+        self.stop_after, self.until, self.chunks, self.drawn = stop_after, until, 0, 0
 
     def advance(self, samples: int) -> None:
         self.chunks += 1
         self.drawn += samples
         if self.chunks == self.stop_after:
-            raise KeyboardInterrupt
+            if self.until is None:
+                raise KeyboardInterrupt
+            self.until.end()
 
 
 def _foreign_noise(case: TaskCase) -> Any:

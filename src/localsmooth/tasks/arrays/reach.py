@@ -167,7 +167,7 @@ def reach_of_shares(items: Sequence[SampledItem], noise: Noise, settings: Settin
     made: list[float] = []
     for item in items:
         votes = KnownVotes.of_shares(item.votes, None if item.ignored is None else ~item.ignored.ravel())
-        made.append(max(ArrayReach(item, votes, noise, settings.alternatives()[0]).by_bound().values(), default=0.0))
+        made.append(max(ArrayReach(item, votes, noise, settings.counted()).by_bound().values(), default=0.0))
     largest = max(made, default=math.inf)
     return None if math.isinf(largest) else largest
 

@@ -91,9 +91,9 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
     StoreError
         If an array is missing or damaged.
     """
-    layouts = {number: kept_layout(number, store) for number in set(record.item_layouts)}
+    layouts = {number: kept_layout(number, store) for _, number in record.kept_items}
     made: list[SampledItem] = []
-    for index, (name, number) in enumerate(zip(record.item_names, record.item_layouts, strict=True)):
+    for index, (name, number) in enumerate(record.kept_items):
         label = store.get_array(f"item{index}-label") if record.labelled else None
         made.append(
             SampledItem(

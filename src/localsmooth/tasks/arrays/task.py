@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -138,7 +139,11 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             options.counters,
         )
 
-        def collect(drawn: Sequence[Drawn]) -> Sequence[SampledItem]:
+        @cache
+        def clean(index: int) -> np.ndarray:
+            return subject.clean_labels(index).ravel()
+
+        def collect(drawn: Sequence[Drawn | None]) -> Sequence[SampledItem]:
             return [
                 SampledItem(
                     item.name,
@@ -146,11 +151,12 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                     item.label,
                     ignored_outputs(item.label, self.items.ignore_label),
                     made,
-                    replace(of_item.votes, clean=subject.clean_labels(index).ravel()),
+                    replace(of_item.votes, clean=clean(index)),
                     of_item.further,
                     names,
                 )
                 for index, (item, made, of_item) in enumerate(zip(self.items, layouts, drawn, strict=True))
+                if of_item is not None
             ]
 
         def draw(store: Store, progress: SamplingProgress) -> Sequence[SampledItem]:
@@ -180,7 +186,9 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         return Assignment(
             subject,
             plan,
-            lambda tallies: collect([Drawn(collected_votes(tally, scores, sequence)) for tally in tallies]),
+            lambda tallies: collect(
+                [tally and Drawn(collected_votes(tally, scores, sequence)) for tally in tallies],
+            ),
             facts,
             draw if method is not None and method.draws else None,
             proven,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -130,13 +131,19 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         counters = Counters() if scores is None else scores.counters()
         subject = AttributeSubject(self.classifier, self.graph, layout, plan.seed, counters)
 
-        def collect(tallies: Sequence[ItemTally]) -> SampledGraph:
+        @cache
+        def known_without_samples() -> tuple[np.ndarray, np.ndarray]:
             places = node_positions(self.graph.adjacency, layout.inputs.labels.astype(np.int64))
+            return places, subject.clean_labels(0)
+
+        def collect(tallies: Sequence[ItemTally | None]) -> SampledGraph:
+            (tally,), (places, clean) = tallies, known_without_samples()
+            assert tally is not None
             return SampledGraph(
                 self.graph,
                 layout,
                 self.nodes,
-                replace(collected_votes(tallies[0], scores, sequence), clean=subject.clean_labels(0)),
+                replace(collected_votes(tally, scores, sequence), clean=clean),
                 places,
                 self.classifier.depth,
             )

@@ -107,7 +107,7 @@ class TokenTask(ArrayTask):
         """Certify every sequence, and name its tokens."""
         made = super().result(sampled, settings, record, configuration, progress)
         words = record.details.get(_WORDS)
-        return made if words is None else attach_names(made, words)
+        return made if words is None else attach_names(made, [words[item] for item in record.certified_items])
 
 
 TASK = TokenTask
