@@ -32,11 +32,9 @@ from localsmooth.tasks.graphs import (
     NodeTrainingOptions,
     attribute_caps,
     budget_grid,
-    certify_nodes,
     cluster_layout,
     flip_threat,
     metis_clusters,
-    node_certificates,
     sample_nodes,
     self_labeled,
     split_per_class,
@@ -47,6 +45,7 @@ from localsmooth.tasks.record import RunRecordError
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from tests.collective.tired import OutOfTime
 from tests.flat import certify_graph, recertify
+from tests.graphs.curves import certify_nodes, node_certificates
 from tests.seeding import seeded
 
 solve_module = importlib.import_module("localsmooth.collective.solving")

@@ -16,7 +16,6 @@ from localsmooth.config.layouts import (
 )
 from localsmooth.config.load import (
     AnyFile,
-    certificate_section,
     load_any_configuration,
     load_certificate,
     load_configuration,
@@ -71,7 +70,6 @@ __all__ = [
     "TargetSection",
     "ThreatSection",
     "build_module",
-    "certificate_section",
     "evaluation",
     "explain",
     "import_plugins",

@@ -17,10 +17,12 @@ from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.plugins import import_plugins
 from localsmooth.config.schema import Configuration
 from localsmooth.disk import expanded, read_text
+from localsmooth.tasks import task_of
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.graphs import GraphSettings
 
 __all__ = [
     "AnyFile",
-    "certificate_section",
     "load_any_configuration",
     "load_certificate",
     "load_configuration",
@@ -42,6 +44,11 @@ _KINDS: dict[str, type[AnyFile]] = {
     "edges": EdgeConfiguration,
 }
 """What a section of that name makes of a file."""
+CERTIFICATE_SECTIONS: dict[type, type[CertificateSection] | type[GraphCertificateSection]] = {
+    Settings: CertificateSection,
+    GraphSettings: GraphCertificateSection,
+}
+"""The section [certificate] that makes the settings which a kind of input proves."""
 
 
 def _parsed(kind: type[_Kind], values: Mapping[str, object], folder: Path | None) -> _Kind:
@@ -160,11 +167,6 @@ def with_execution(
     return configuration.model_copy(update={"execution": section})
 
 
-def certificate_section(task: str) -> type[CertificateSection] | type[GraphCertificateSection]:
-    """The section [certificate] of files about a kind of input."""
-    return GraphCertificateSection if task == "graphs" else CertificateSection
-
-
 def load_certificate(path: Path | str, task: str = "arrays") -> CertificateSection | GraphCertificateSection:
     """Read the certificate section of a TOML file; other sections are not looked at, but for [plugins].
 
@@ -180,7 +182,7 @@ def load_certificate(path: Path | str, task: str = "arrays") -> CertificateSecti
     ConfigurationError
         If the file cannot be read, or has no valid certificate section.
     """
-    path, section = expanded(path), certificate_section(task)
+    path, section = expanded(path), CERTIFICATE_SECTIONS[task_of(task).proves]
     whole = read_toml(path)
     values = whole.get("certificate")
     import_plugins(whole)

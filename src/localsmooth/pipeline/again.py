@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from localsmooth.disk import expanded
-from localsmooth.errors import require_kind
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.pipeline.asked import restored
-from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import load_record, require_anytime, require_normalised_scores, require_same_run, task_of
 
@@ -50,7 +50,7 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     settings = restored(record, changes) if prove is None else prove
     task.require_settings(settings, str(folder))
     if changes:
-        settings = changed(settings, changes)
+        settings = _changed(settings, changes)
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
     if record.extended is not None:
@@ -65,8 +65,7 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
 def settings_of(run: str | os.PathLike[str]) -> Any:
     """What a finished run was certified with; the user is told of what its record cannot give back.
 
-    That is what is of a class of the user's own, unless it is registered and its fields are plain values. Records of
-    earlier versions give α, budgets and bounds, and the defaults for all else.
+    That is what is of a class of the user's own, unless it is registered and its fields are plain values.
 
     Parameters
     ----------
@@ -81,6 +80,14 @@ def settings_of(run: str | os.PathLike[str]) -> Any:
         If `run` is no path.
     """
     return restored(load_record(_folder(run)))
+
+
+def _changed(settings: Any, changes: Mapping[str, Any]) -> Any:
+    names = [field.name for field in fields(settings)]
+    for name in changes:
+        if name not in names:
+            raise InvalidInputError(name, "settings have no such field", f"Known are {', '.join(names)}")
+    return replace(settings, **changes)
 
 
 def _folder(run: str | os.PathLike[str]) -> Path:

@@ -18,7 +18,6 @@ from xarray.backends import H5NetCDFStore
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.results.curves import converted
 from localsmooth.results.names import KIND
 from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import ATTRIBUTES
@@ -131,9 +130,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
         for array in dataset.variables.values():
             if array.attrs.get("_FillValue", 0.0) != array.attrs.get("_FillValue", 0.0):
                 del array.attrs["_FillValue"]  # NaN for NaN: what xarray's own writer adds
-        if (current := converted(dataset)) is not dataset:
-            _require_whole(dataset)
-        return _require_whole(validate(current))
+        return _require_whole(validate(dataset))
     except InvalidInputError as error:
         raise InvalidInputError(field, f"{error.field}: {error.problem}", error.remedy) from error
     except Exception as error:  # the HDF5 library's errors on damaged files have no common base

@@ -1,6 +1,5 @@
 """What is drawn and counted: subjects, noise on them, predictions, tallies."""
 
-from localsmooth.moved import finder
 from localsmooth.sampling.arrays import ArraySubject, describe_run, prepare_items
 from localsmooth.sampling.calibration import Calibration, calibrate
 from localsmooth.sampling.counter import (
@@ -57,6 +56,3 @@ __all__ = [
     "require_votes_only",
     "settled",
 ]
-
-# Earlier versions kept all of a run here.
-__getattr__ = finder(__name__, ["localsmooth.runs", "localsmooth.execution"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -189,22 +189,11 @@ def load_record(folder: Path) -> RunRecord:
         raise RunRecordError(f"{path} is damaged: {where} {first['msg']}. {remedy}") from None
     except (ValueError, RecursionError):
         raise RunRecordError(f"{path} is damaged: it is not JSON. {remedy}") from None
-    if record.version == 1:
-        record = _of_first_version(record)
     if record.version != _VERSION:
-        raise RunRecordError(f"{path} has format version {record.version}; this program reads version {_VERSION}")
+        raise RunRecordError(f"{path} is of another version of this program. {remedy}")
     if len(record.item_layouts) != len(record.item_names):
         raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
     return record
-
-
-def _of_first_version(record: RunRecord) -> RunRecord:
-    """Records of version 1 named no task, and kept what graphs need among what the user had asked for."""
-    asked = dict(record.configuration)
-    if not asked.pop("graph_run", False):
-        return replace(record, version=_VERSION)
-    details = {"additions": asked.pop("graph_additions")} if "graph_additions" in asked else {}
-    return replace(record, task="graphs", details=details, configuration=asked, version=_VERSION)
 
 
 def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
