@@ -157,11 +157,6 @@ class Task(ABC, Generic[Sampled, Asked]):
 
     @classmethod
     @abstractmethod
-    def settings(cls, record: RunRecord) -> Asked:
-        """What a finished run was certified with, as far as the record says; defaults elsewhere."""
-
-    @classmethod
-    @abstractmethod
     def result(
         cls,
         sampled: Sampled,

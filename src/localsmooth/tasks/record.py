@@ -75,8 +75,6 @@ class Facts:
         Declared bounds of clean inputs.
     device, precision
         How the model is run.
-    alpha, budgets, bound_names
-        What is certified first; `recertify` starts from these.
     sequence
         Confidence sequence that the votes are bounded with, where the number of samples depends on them (`n_bound`
         is then the largest number possible); None otherwise.
@@ -98,9 +96,6 @@ class Facts:
     input_bounds: tuple[float, float] | None
     device: str
     precision: str
-    alpha: float
-    budgets: list[float]
-    bound_names: list[str]
     sequence: VoteConfidenceSequence | None = None
     further: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -132,7 +127,7 @@ class RunRecord(Facts):
     sampled
         When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
     settings
-        What was asked to be proven, each field described as far as it can be; empty where that was not recorded.
+        What was asked to be proven, each field described as far as it can be.
     version
         Version of this format.
     """
@@ -146,7 +141,7 @@ class RunRecord(Facts):
     configuration: dict[str, Any]
     extended: int | None = None
     sampled: str = ""
-    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    settings: dict[str, Any]
     version: int = _VERSION
 
 
