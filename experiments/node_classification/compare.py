@@ -21,7 +21,7 @@ import torch
 from localsmooth.bounds import Betting, Bonferroni, CdfBand, EmpiricalBernstein, ScoreBound
 from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, SparseScores, VoteCertificate
 from localsmooth.collective import Exact, solve
-from localsmooth.config import GraphConfiguration, parse_graph_configuration
+from localsmooth.config import GraphConfiguration, parse_configuration
 from localsmooth.execution import default_progress
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.runs import DirectoryStore, StoreError
@@ -75,7 +75,7 @@ class Task:
 def configuration(task: Task, samples: int, levels: Levels) -> GraphConfiguration:
     """The run of one smoothing distribution; what it does not say is the paper's choice and the default."""
     clusters, low, high = levels
-    return parse_graph_configuration(
+    made = parse_configuration(
         {
             "model": MODELS[task.model],
             "graph": {"data": str(task.data.resolve()), "clusters": clusters},
@@ -83,6 +83,8 @@ def configuration(task: Task, samples: int, levels: Levels) -> GraphConfiguratio
             "sampling": {"n_candidate": max(200, samples // 50), "n_bound": samples},
         }
     )
+    assert isinstance(made, GraphConfiguration)
+    return made
 
 
 def sample(task: Task) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.commands import Log
 from localsmooth.cli.telling import telling
-from localsmooth.config import restored_configuration
+from localsmooth.config import import_plugins, parse_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.tasks import load_record
 
@@ -30,4 +30,5 @@ def extend(run: Path, samples: int, log: Log) -> None:
         )
     with telling(log) as told:
         grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
-        told.result(run_configuration(restored_configuration(grown), run, told), run)
+        import_plugins(grown)
+        told.result(run_configuration(parse_configuration(grown), run, told), run)

@@ -23,13 +23,10 @@ from localsmooth.tasks.graphs import GraphSettings
 
 __all__ = [
     "AnyFile",
-    "load_any_configuration",
     "load_certificate",
     "load_configuration",
     "parse_configuration",
-    "parse_graph_configuration",
     "read_toml",
-    "restored_configuration",
     "with_execution",
 ]
 
@@ -51,15 +48,8 @@ CERTIFICATE_SECTIONS: dict[type, type[CertificateSection] | type[GraphCertificat
 """The section [certificate] that makes the settings which a kind of input proves."""
 
 
-def _parsed(kind: type[_Kind], values: Mapping[str, object], folder: Path | None) -> _Kind:
-    try:
-        return kind.model_validate(values, context={"folder": folder or Path()})
-    except ValidationError as error:
-        raise explain(kind, error) from None
-
-
-def parse_configuration(values: Mapping[str, object], folder: Path | None = None) -> Configuration:
-    """Validate a configuration given as nested mappings; plugins that it names are not imported.
+def parse_configuration(values: Mapping[str, object], folder: Path | None = None) -> AnyFile:
+    """Validate a configuration given as nested mappings; a section [graph] or [edges] makes it one of a run on a graph.
 
     Parameters
     ----------
@@ -73,57 +63,14 @@ def parse_configuration(values: Mapping[str, object], folder: Path | None = None
     ConfigurationError
         Naming every unknown key, missing key and bad value.
     """
-    return _parsed(Configuration, values, folder)
-
-
-def parse_graph_configuration(values: Mapping[str, object], folder: Path | None = None) -> GraphConfiguration:
-    """Validate the configuration of a run on a graph; see `parse_configuration`."""
-    return _parsed(GraphConfiguration, values, folder)
-
-
-def load_any_configuration(path: Path | str) -> AnyFile:
-    """Read and validate a TOML file; a section [graph] or [edges] makes it one of a run on a graph.
-
-    The modules that its section [plugins] names are imported.
-
-    Raises
-    ------
-    ConfigurationError
-        As `load_configuration` does.
-    """
-    path = expanded(path)
-    values = read_toml(path)
     kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
-    return _loaded(kind, path, values)
-
-
-def restored_configuration(values: Mapping[str, object]) -> AnyFile:
-    """The configuration that a run keeps, whose paths are complete; the modules that it names are imported.
-
-    Parameters
-    ----------
-    values
-        Its sections, as `model_dump(mode="json")` gave them.
-
-    Raises
-    ------
-    ConfigurationError
-        If this version does not understand it.
-    """
-    kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
-    import_plugins(values)
-    return _parsed(kind, values, None)
-
-
-def _loaded(kind: type[_Kind], path: Path, values: Mapping[str, object]) -> _Kind:
     try:
-        import_plugins(values)
-        return _parsed(kind, values, path.parent)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}:\n{error}") from None
+        return kind.model_validate(values, context={"folder": folder or Path()})
+    except ValidationError as error:
+        raise explain(kind, error) from None
 
 
-def load_configuration(path: Path | str) -> Configuration:
+def load_configuration(path: Path | str) -> AnyFile:
     """Read and validate a TOML file; the modules that its section [plugins] names are imported.
 
     Raises
@@ -132,7 +79,12 @@ def load_configuration(path: Path | str) -> Configuration:
         If the file is missing, too large, not TOML, or not a valid configuration.
     """
     path = expanded(path)
-    return _loaded(Configuration, path, read_toml(path))
+    values = read_toml(path)
+    try:
+        import_plugins(values)
+        return parse_configuration(values, path.parent)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}:\n{error}") from None
 
 
 def with_execution(
