@@ -176,9 +176,7 @@ def _require_comparable(points: list[SweepPoint]) -> None:
 
 def _require_flips(sweep: Sweep) -> None:
     if sweep.section.flips is not None and not sweep.on_graph:
-        raise ConfigurationError(
-            "flips: only points in which attributes of a graph are perturbed have them. Leave the key out."
-        )
+        raise ConfigurationError("flips: only points on a graph (attributes, not edges) have them. Leave the key out.")
     for point in sweep.points:
         if isinstance(point.configuration, GraphConfiguration):
             budgets: list[int] = getattr(point.configuration.certificate, sweep.flips)
