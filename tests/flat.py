@@ -9,9 +9,8 @@ import xarray as xr
 
 from localsmooth import pipeline
 from localsmooth.pipeline import Run
-from localsmooth.pipeline.earlier import bundled, changed
 from localsmooth.tasks import Smoothing
-from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.arrays import ArrayTask, Settings
 from localsmooth.tasks.graphs import GraphSettings, GraphTask
 
 __all__ = ["certify", "certify_graph", "recertify"]
@@ -22,11 +21,14 @@ def certify(
 ) -> xr.Dataset:
     """Sort flat arguments into task, smoothing, settings and run; settings may be given as a whole."""
     if settings is not None:
-        names = [field.name for field in fields(Settings)]
-        settings = replace(settings, **{name: arguments.pop(name) for name in names if name in arguments})
-        arguments |= {"alpha": 0.5, "budgets": [0.0]}
-    task, smoothing, made, run = bundled(model, items, labels, arguments)
-    return pipeline.certify(task, smoothing, made if settings is None else settings, run=run)
+        settings = replace(settings, **_taken(arguments, *(field.name for field in fields(Settings))))
+    task = ArrayTask(model, items, labels, **_taken(arguments, "class_names", "ignore_label", "units"))
+    smoothing, run = (kind(**_taken(arguments, *(field.name for field in fields(kind)))) for kind in (Smoothing, Run))
+    return pipeline.certify(task, smoothing, Settings(**arguments) if settings is None else settings, run=run)
+
+
+def _taken(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: arguments.pop(name) for name in names if name in arguments}
 
 
 def certify_graph(
@@ -34,7 +36,7 @@ def certify_graph(
 ) -> xr.Dataset:
     """Sort flat arguments into task, smoothing and run."""
     called = {"called": arguments.pop("graph_name")} if "graph_name" in arguments else {}
-    run = Run(**{field.name: arguments.pop(field.name) for field in fields(Run) if field.name in arguments})
+    run = Run(**_taken(arguments, *(field.name for field in fields(Run))))
     task = GraphTask(classifier, graph, nodes, **called)
     return pipeline.certify(task, Smoothing(layout, **arguments), settings, run=run)
 
@@ -42,5 +44,5 @@ def certify_graph(
 def recertify(run: Any, settings: Any = None, *, name: str | None = None, **changes: Any) -> xr.Dataset:
     """Change some of what a run was certified with, at most once."""
     if settings is not None and changes:
-        settings, changes = changed(settings, changes), {}
+        settings, changes = replace(settings, **changes), {}
     return pipeline.recertify(run, settings, name=name, **changes)

@@ -17,7 +17,6 @@ ELSEWHERE = {
     "FileStore.get_array",
     "Flips.threat",
     "StopWhenDecided.require_fit",
-    "parse_graph_configuration",
 }
 """Documented by the functions that they implement or stand in for."""
 

@@ -18,22 +18,25 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from localsmooth.bounds import Betting, CdfBand, EmpiricalBernstein
-from localsmooth.certificates import ExactVotes, RenyiVotes, SparseScores
-from localsmooth.collective import Exact
-from localsmooth.config import GraphConfiguration, parse_graph_configuration
+from localsmooth.bounds import Betting, Bonferroni, CdfBand, EmpiricalBernstein, ScoreBound
+from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, SparseScores, VoteCertificate
+from localsmooth.collective import Exact, solve
+from localsmooth.config import GraphConfiguration, parse_configuration
 from localsmooth.execution import default_progress
+from localsmooth.metrics import average_certifiable_radius
 from localsmooth.runs import DirectoryStore, StoreError
 from localsmooth.sampling import collect_tallies
 from localsmooth.tasks.graphs import (
     attribute_caps,
-    certify_nodes,
     flip_threat,
-    node_certificates,
     sample_nodes,
 )
-from localsmooth.tasks.graphs.sampler import node_counters
+from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
+from localsmooth.tasks.graphs.node_problem import node_problem
+from localsmooth.tasks.graphs.sampler import SCORE_BINS, node_counters
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
+from localsmooth.tasks.scores import ScoreCounting
+from localsmooth.tasks.votes import collected_votes
 
 CLUSTERS = 5
 # Clusters, and the deletion probabilities of an output's own cluster and of the farthest.
@@ -72,7 +75,7 @@ class Task:
 def configuration(task: Task, samples: int, levels: Levels) -> GraphConfiguration:
     """The run of one smoothing distribution; what it does not say is the paper's choice and the default."""
     clusters, low, high = levels
-    return parse_graph_configuration(
+    made = parse_configuration(
         {
             "model": MODELS[task.model],
             "graph": {"data": str(task.data.resolve()), "clusters": clusters},
@@ -80,6 +83,8 @@ def configuration(task: Task, samples: int, levels: Levels) -> GraphConfiguratio
             "sampling": {"n_candidate": max(200, samples // 50), "n_bound": samples},
         }
     )
+    assert isinstance(made, GraphConfiguration)
+    return made
 
 
 def sample(task: Task) -> None:
@@ -122,29 +127,41 @@ def rows(task: Task, samples: int, levels: Levels, kind: str, seconds: float, ch
     except StoreError:
         return  # not complete yet
     nodes = prepared.split.test
-    labels = prepared.graph.labels[nodes]
+    votes = collected_votes(tally, ScoreCounting("histogram", SCORE_BINS), None)
+    right = np.flatnonzero(votes.candidate[nodes] == prepared.graph.labels[nodes])
     threat = flip_threat(attribute_caps(prepared.graph, prepared.layout.inputs), **{kind: budgets})
     name = f"isotropic θ⁻ = {levels[1]}" if levels[0] == 1 else f"{levels[0]} clusters, θ⁻ = {levels[1]} … {levels[2]}"
-    bases = {
-        "scores, CDF band": {"certificates": (SparseScores(),), "score_bound": CdfBand()},
-        "scores, empirical Bernstein": {"certificates": (SparseScores(),), "score_bound": EmpiricalBernstein()},
-        "scores, betting": {"certificates": (SparseScores(),), "score_bound": Betting()},
-        "votes, Rényi order 2": {"certificates": (RenyiVotes((2.0,)),)},
-        "votes, Rényi orders 1.5 … 16": {"certificates": (RenyiVotes(),)},
-        "votes, exact": {"certificates": (ExactVotes(),)},
-        "exact votes, 10 000 vectors": {"certificates": (ExactVotes(vectors=10_000),)},
+    bernstein = EmpiricalBernstein()
+    bases: dict[str, tuple[VoteCertificate | ScoreCertificate, ScoreBound]] = {
+        "scores, CDF band": (SparseScores(), CdfBand()),
+        "scores, empirical Bernstein": (SparseScores(), bernstein),
+        "scores, betting": (SparseScores(), Betting()),
+        "votes, Rényi order 2": (RenyiVotes((2.0,)), bernstein),
+        "votes, Rényi orders 1.5 … 16": (RenyiVotes(), bernstein),
+        "votes, exact": (ExactVotes(), bernstein),
+        "exact votes, 10 000 vectors": (ExactVotes(vectors=10_000), bernstein),
     }
     bounds = dict(DEFAULT_BOUNDS) | {"exact": Exact(time_limit=seconds)}
-    for label, arguments in bases.items():
+    for label, (certificate, score_bound) in bases.items():
         if not any(part in label for part in chosen):
             continue
-        base = node_certificates(tally, prepared.layout, nodes, alpha=asked.certificate.alpha, **arguments)
+        base = bounded_nodes(
+            votes,
+            prepared.layout,
+            nodes,
+            alpha=asked.certificate.alpha,
+            certificates=[certificate],
+            score_bound=score_bound,
+            simultaneous=Bonferroni(),
+        ).base
+        counted = node_problem(base, threat, right[base.prediction[right] >= 0])
         # With one cluster an attack is a number of flips, and the exact bound is there at once.
         tried = bounds if levels[0] > 1 else {"exact": bounds["exact"]}
         for bound, method in tried.items():
-            curve = certify_nodes(base, labels, threat, method)
-            shown = " | ".join(f"{curve.accuracy[budgets.index(budget)]:.3f}" for budget in SHOWN[kind])
-            print(f"| {name} | {tally.n:,} | {label} | {bound} | {shown} | {curve.acr(budgets):.2f} |", flush=True)
+            accuracy = np.maximum(solve(counted.problem, method).certified - base.discount, 0) / nodes.size
+            shown = " | ".join(f"{accuracy[budgets.index(budget)]:.3f}" for budget in SHOWN[kind])
+            acr = average_certifiable_radius(np.array(budgets, dtype=np.float64), accuracy).value
+            print(f"| {name} | {tally.n:,} | {label} | {bound} | {shown} | {acr:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

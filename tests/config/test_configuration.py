@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from localsmooth.certificates import ExactVotes, RenyiVotes
-from localsmooth.config import ConfigurationError, load_configuration, parse_configuration, parse_graph_configuration
+from localsmooth.config import ConfigurationError, load_configuration, parse_configuration
 from localsmooth.noise import SparseFlips
 
 VALID = {
@@ -99,15 +99,15 @@ def test_orders_need_the_certificate_that_has_them() -> None:
     flips = parse_configuration({**orders, "noise": bits})
     assert flips.certificate.build(flips.noise.build()).certificates == (RenyiVotes((2.0, 3.0)),)
     with pytest.raises(ConfigurationError, match="renyi_orders has no effect"):
-        parse_graph_configuration({"graph": {}, "certificate": {"base": ["exact-votes"], "renyi_orders": [2.0]}})
+        parse_configuration({"graph": {}, "certificate": {"base": ["exact-votes"], "renyi_orders": [2.0]}})
 
 
 def test_graphs_take_the_settings_of_exact_votes() -> None:
     section = {"base": ["exact-votes"], "exact_votes": {"vectors": 10_000}}
-    configuration = parse_graph_configuration({"graph": {}, "certificate": section})
+    configuration = parse_configuration({"graph": {}, "certificate": section})
     assert configuration.certificate.build(SparseFlips()).certificates == (ExactVotes(vectors=10_000),)
     with pytest.raises(ConfigurationError, match="exact_votes has no effect"):
-        parse_graph_configuration({"graph": {}, "certificate": {"exact_votes": {"vectors": 10_000}}})
+        parse_configuration({"graph": {}, "certificate": {"exact_votes": {"vectors": 10_000}}})
 
 
 def test_every_fault_is_listed_at_once() -> None:

@@ -178,3 +178,21 @@ def test_the_walk_is_the_one_that_is_traced() -> None:
     assert numbers is not None
     both = traced["image"] & traced["graph"]
     assert [int(number) for number in numbers.groups()] == [len(traced["image"]), len(traced["graph"]), len(both)]
+
+
+def test_rooms_are_as_large_as_is_told() -> None:
+    """Within a tenth, or 60 lines: numbers of lines change every day."""
+    told = re.findall(
+        r"^\| (?:`([\w./]+)/`|(all)) \|.*\| ([\d ]+) in (\d+) \|$", page("docs/architecture.md"), re.MULTILINE
+    )
+    lines: dict[str, int] = {}
+    for file in PACKAGE.rglob("*.py"):
+        count = file.read_text(encoding="utf-8").count("\n")
+        for room in (file.relative_to(PACKAGE).parts[0] if file.parent != PACKAGE else ".", "all"):
+            lines[room] = lines.get(room, 0) + count
+    sizes = {room or every: int(number.replace(" ", "")) for room, every, number, _ in told}
+    assert sizes.keys() == lines.keys()
+    wrong = {
+        room: (sizes[room], count) for room, count in lines.items() if abs(sizes[room] - count) > max(60, count / 10)
+    }
+    assert not wrong, "docs/architecture.md, How large it is: (told, counted)"

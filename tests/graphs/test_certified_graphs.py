@@ -32,18 +32,17 @@ from localsmooth.tasks.graphs import (
     NetworkClassifier,
     attribute_caps,
     budget_grid,
-    certify_nodes,
     cluster_layout,
     flip_threat,
     graph_from_arrays,
     metis_clusters,
-    node_certificates,
     node_limit,
     receptive_fields,
     sample_nodes,
     strictly_local,
 )
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
+from tests.graphs.curves import certify_nodes, node_certificates
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn

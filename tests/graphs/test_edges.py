@@ -1,3 +1,5 @@
+import re
+import tomllib
 from itertools import combinations
 from pathlib import Path
 
@@ -9,7 +11,8 @@ from typer.testing import CliRunner
 import localsmooth as ls
 from localsmooth.baselines import SparseSmooth
 from localsmooth.cli.app import app
-from localsmooth.config import ConfigurationError, load_any_configuration
+from localsmooth.cli.sweep import certify_quietly
+from localsmooth.config import ConfigurationError, load_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.noise import Gaussian, drawable_probabilities
@@ -17,6 +20,7 @@ from localsmooth.pipeline import Run, certify
 from localsmooth.results import load
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import ArraySubject, SamplingOptions
+from localsmooth.sweep import Here, expand, load_sweep, run_sweep, write_sweep_report
 from localsmooth.tasks import Smoothing
 from localsmooth.tasks.arrays import Flips, Kind, Settings
 from localsmooth.tasks.graphs import (
@@ -314,12 +318,52 @@ budgets = [0, 1, 2]
 """
 
 
-def test_files_say_that_edges_are_perturbed(tmp_path: Path):
+def write_graphs(folder: Path) -> None:
     rng, labels = np.random.default_rng(0), np.arange(20) // 10
     for name in ("graph", "before"):
         joined = np.triu(rng.random((20, 20)) < np.where(labels[:, None] == labels, 0.5, 0.05), 1)
         bits = (rng.random((20, 6)) < np.where(labels[:, None] == (np.arange(6) >= 3), 0.9, 0.1)).astype(int)
-        save_npz(graph_from_arrays((joined | joined.T).astype(int), bits, labels), tmp_path / f"{name}.npz")
+        save_npz(graph_from_arrays((joined | joined.T).astype(int), bits, labels), folder / f"{name}.npz")
+
+
+SWEPT = """
+[[method]]
+name = "localized"
+
+[[method]]
+name = "isotropic"
+set = { "edges.clusters" = 1, "noise.addition_max" = 0.02, "noise.deletion_max" = 0.3 }
+grid = { "certificate.bounds" = [["naive"], ["naive", "envelope"]] }
+"""
+
+
+def test_sweeps_compare_edges_too(tmp_path: Path):
+    write_graphs(tmp_path)
+    (tmp_path / "sweep.toml").write_text(
+        re.sub(r"^\[(\w+)\]", r"[base.\1]", EDGES, flags=re.MULTILINE) + SWEPT, "utf-8"
+    )
+    sweep = load_sweep(tmp_path / "sweep.toml")
+    assert [point.total_samples for point in sweep.points] == [440, 220, 220]
+    assert len({point.run_key for point in sweep.points}) == 2, "what differs in bounds alone shares its samples"
+    run_sweep(sweep, tmp_path / "out", certify_quietly, Here())
+    page = write_sweep_report(sweep, tmp_path / "out")
+    assert not page.problems
+    assert page.quality == "accuracy"
+    assert "l0, edges" in page.radius
+    assert {one.label: set(one.radii) for one in page.methods["localized"]} == {"as set": {"naive"}}
+    with pytest.raises(ConfigurationError, match="attributes, not edges"):
+        expand({**tomllib.loads((tmp_path / "sweep.toml").read_text("utf-8")), "flips": "deletions"}, tmp_path)
+
+
+def test_pairs_of_budgets_are_no_budgets_of_edges(tmp_path: Path):
+    write_graphs(tmp_path)
+    (tmp_path / "edges.toml").write_text(EDGES.replace("budgets = [0, 1, 2]", "additions = [0, 1]"), "utf-8")
+    with pytest.raises(ConfigurationError, match=r"certificate\.additions"):
+        load_configuration(tmp_path / "edges.toml")
+
+
+def test_files_say_that_edges_are_perturbed(tmp_path: Path):
+    write_graphs(tmp_path)
     (tmp_path / "edges.toml").write_text(EDGES, "utf-8")
     run = CliRunner(env={"COLUMNS": "160"})
     for command in ("certify edges.toml --out run", "recertify run --budgets 0,1,3", "report run --to page.html"):
@@ -340,4 +384,4 @@ def test_files_say_that_edges_are_perturbed(tmp_path: Path):
     ):
         (tmp_path / "wrong.toml").write_text(EDGES.replace(change, ""), "utf-8")
         with pytest.raises(ConfigurationError, match=wrong):
-            load_any_configuration(tmp_path / "wrong.toml")
+            load_configuration(tmp_path / "wrong.toml")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from localsmooth.cli.app import app
 from localsmooth.collective import Naive
-from localsmooth.config import ConfigurationError, GraphConfiguration, load_any_configuration
+from localsmooth.config import ConfigurationError, GraphConfiguration, load_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import SparseFlips
 from localsmooth.results import load
@@ -69,7 +69,7 @@ def _invoke(*arguments: object):
 
 
 def test_the_example_is_valid():
-    configuration = load_any_configuration(EXAMPLE)
+    configuration = load_configuration(EXAMPLE)
     assert isinstance(configuration, GraphConfiguration)
     assert configuration.model_dump(mode="json")["graph"]["data"] == "digits"
 
@@ -184,7 +184,7 @@ def test_limits_are_read_from_the_file(small):
     names = ("node_budget", "node_flips", "attacked_nodes", "cluster_budget", "cluster_flips", "attacked_clusters")
     lines = "".join(f"{name} = {value}\n" for value, name in enumerate(names))
     (small / "limits.toml").write_text(text.replace("[certificate]", f"[certificate]\n{lines}"), "utf-8")
-    configuration = load_any_configuration(small / "limits.toml")
+    configuration = load_configuration(small / "limits.toml")
     assert isinstance(configuration, GraphConfiguration)
     limits = configuration.certificate.build(SparseFlips()).limits
     assert [getattr(limits, name) for name in names] == list(range(6))
@@ -228,7 +228,7 @@ def test_the_baseline_fills_the_table(small, tmp_path):
     assert shown.exit_code == 0, shown.output
     (tmp_path / "five.toml").write_text((small / "small.toml").read_text("utf-8") + baseline + "\n", "utf-8")
     with pytest.raises(ConfigurationError, match="same noise everywhere"):
-        load_any_configuration(tmp_path / "five.toml")
+        load_configuration(tmp_path / "five.toml")
 
 
 def test_a_run_made_in_python_keeps_its_budgets(tmp_path):
@@ -253,7 +253,7 @@ def test_a_missing_graph_file_is_one_sentence(tmp_path):
     assert "nowhere" in text
     (tmp_path / "missing.toml").write_text(text, "utf-8")
     with pytest.raises(ConfigurationError) as caught:
-        load_any_configuration(tmp_path / "missing.toml")
+        load_configuration(tmp_path / "missing.toml")
     assert "graph.data" in str(caught.value)
     assert not re.search(r"function|literal|lax", str(caught.value))
 

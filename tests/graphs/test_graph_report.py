@@ -1,7 +1,6 @@
 """What the page shows of a result on a graph, in its text and in a browser."""
 
 import base64
-import gzip
 import io
 import json
 import re
@@ -14,7 +13,6 @@ import pytest
 import torch
 import xarray as xr
 from PIL import Image
-from scipy.sparse import csr_array
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.report import render_report, write_report
@@ -22,7 +20,6 @@ from localsmooth.report.palette import rgb
 from localsmooth.results import build_dataset, kind_curve, load, save, validate
 from localsmooth.runs import SamplingPlan
 from localsmooth.tasks.graphs import (
-    AttackLimits,
     EdgeIndexClassifier,
     GraphSettings,
     cluster_layout,
@@ -135,42 +132,6 @@ def test_curves_of_one_kind_are_results_of_their_own(results):
         assert kind_curve(dataset, "deletions").attrs["threat"] == f"perturbation that {words}"
         with pytest.raises(InvalidInputError, match="additions, deletions"):
             kind_curve(dataset, "budget")
-
-
-def test_a_file_of_before_is_read(tmp_path):
-    """It held a curve over deletions, and a table of pairs beside it; its counts are made anew here."""
-    packed = (Path(__file__).parents[1] / "data" / "graph_of_before.nc.gz").read_bytes()
-    (tmp_path / "before.nc").write_bytes(gzip.decompress(packed))
-    before = load(tmp_path / "before.nc")
-    bits = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=np.float32)
-    edges = np.array([[0, 1], [1, 2], [2, 3]])
-    adjacency = csr_array((np.ones(3), (edges[:, 0], edges[:, 1])), (4, 4))
-    graph = graph_from_arrays(adjacency + adjacency.T, csr_array(bits), np.array([1, 1, 0, 0]))
-    now = certify_graph(
-        EdgeIndexClassifier(OwnBit().eval(), 2),
-        graph,
-        cluster_layout(np.array([0, 0, 1, 1]), graph.adjacency, addition=(0.05, 0.1), deletion=(0.2, 0.4)),
-        np.arange(3),
-        plan=SamplingPlan(20, 400),
-        settings=GraphSettings(
-            0.1,
-            [0, 1],
-            [0, 1, 3],
-            bounds={name: DEFAULT_BOUNDS[name] for name in ("naive", "envelope")},
-            limits=AttackLimits(attacked_nodes=2),
-        ),
-    )
-    xr.testing.assert_identical(before.drop_attrs(), now.drop_vars(["clean", "stake"]).drop_attrs())
-    assert {name: before.attrs[name] for name in ("threat", "task", "norm")} == {
-        name: now.attrs[name] for name in ("threat", "task", "norm")
-    }
-    save(before, tmp_path / "again.nc")
-    xr.testing.assert_identical(load(tmp_path / "again.nc"), before.assign_attrs(load(tmp_path / "again.nc").attrs))
-    damaged = xr.load_dataset(tmp_path / "before.nc", engine="h5netcdf")
-    damaged["joint_certified"] += 1
-    damaged.to_netcdf(tmp_path / "damaged.nc", engine="h5netcdf")
-    with pytest.raises(InvalidInputError, match="checksum"):
-        load(tmp_path / "damaged.nc")
 
 
 class Texts(HTMLParser):

@@ -15,7 +15,7 @@ from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
 from localsmooth.collective.search.progress import Reporter
-from localsmooth.config import ConfigurationError, parse_graph_configuration
+from localsmooth.config import ConfigurationError, parse_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.noise import SparseFlips
@@ -34,11 +34,9 @@ from localsmooth.tasks.graphs import (
     NodeTrainingOptions,
     attribute_caps,
     budget_grid,
-    certify_nodes,
     cluster_layout,
     flip_threat,
     metis_clusters,
-    node_certificates,
     sample_nodes,
     self_labeled,
     split_per_class,
@@ -50,6 +48,7 @@ from localsmooth.tasks.record import RunRecordError
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from tests.collective.tired import OutOfTime
 from tests.flat import certify_graph, recertify
+from tests.graphs.curves import certify_nodes, node_certificates
 from tests.seeding import seeded
 
 solve_module = importlib.import_module("localsmooth.collective.solving")
@@ -409,12 +408,12 @@ SMALL = {
 )
 def test_files_that_make_no_sense_are_refused(change, message):
     with pytest.raises(ConfigurationError, match=message):
-        parse_graph_configuration(SMALL | change)
+        parse_configuration(SMALL | change)
 
 
 def test_citeseer_end_to_end(citeseer_path, tmp_path):
     """Reduced: little training and few samples, but the real graph through every step."""
-    configuration = parse_graph_configuration(
+    configuration = parse_configuration(
         {
             "graph": {"data": str(citeseer_path), "clusters": 5, "evaluate": "validation"},
             "model": {"kind": "appnp", "epochs": 25, "learning_rate": 0.02, "self_training": False},

@@ -12,7 +12,8 @@ from localsmooth.certificates import ABSTAIN, BaseCertificates, RenyiVotes
 from localsmooth.collective import Exact, LinearProgram, Naive
 from localsmooth.layout import Partition
 from localsmooth.noise import SparseFlips
-from localsmooth.tasks.graphs import AttackLimits, certify_nodes, cluster_layout
+from localsmooth.tasks.graphs import AttackLimits, cluster_layout
+from tests.graphs.curves import certify_nodes
 
 from .conftest import random_graph
 from .exact import ExactSmoothing, sharp_gcn

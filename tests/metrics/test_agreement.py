@@ -52,6 +52,12 @@ def test_agreement_by_hand(tmp_path):
     assert made.differs
 
 
+def test_units_say_which_targets_are_no_numbers_of_outputs():
+    made = result(item(target="balanced"))
+    assert made["certified"].attrs["units"] == "outputs; for balanced what outputs are worth"
+    assert result(item())["total"].attrs["units"] == "outputs"
+
+
 def test_items_add_up_and_those_without_clean_predictions_do_not_count():
     made = clean_agreement(result(item("a"), item("b"), item("c", None)))
     assert made is not None

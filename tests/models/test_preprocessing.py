@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 
 import numpy as np
 import pytest
@@ -10,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networks import pointwise, pointwise_onnx
 
-import localsmooth as ls
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import NoProgress
 from localsmooth.models import CallableModel, OnnxModel, Preprocessing, TorchModel
 from localsmooth.models.outputs import marked
 from localsmooth.models.preprocessing import reflected_positions
@@ -100,14 +97,6 @@ def test_the_axis_of_the_channels(axis):
         Preprocessing(mean.tolist(), axis=7)(torch.zeros(2, 3, 3))
 
 
-EARLIER = [
-    ({"normalise": (0.5, 0.25)}, Preprocessing(0.5, 0.25)),
-    ({"normalise": ((0.5, 0.25), (0.5, 2.0)), "pad_multiple": 8}, Preprocessing((0.5, 0.25), (0.5, 2), pad_multiple=8)),
-    ({"pad_multiple": 4, "pad_value": 0.5}, Preprocessing(pad_multiple=4, pad_value=0.5)),
-    ({"normalise": None, "pad_multiple": None}, Preprocessing()),
-]
-
-
 def scores(batch):
     return np.stack([batch[:, 0]] * 3, axis=1)
 
@@ -123,27 +112,6 @@ def made(kind, tmp_path, **arguments):
     return CallableModel(scores, name="same", bounds=(0, 1), classes=3, **arguments)
 
 
-@pytest.mark.parametrize("kind", ["torch", "onnx", "callable"])
-@pytest.mark.parametrize(("earlier", "preprocessing"), EARLIER)
-def test_earlier_arguments_are_understood_with_a_warning(kind, earlier, preprocessing, tmp_path):
-    """And stored runs know the model by the same fingerprint."""
-    with pytest.warns(DeprecationWarning, match=r"write preprocessing=Preprocessing"):
-        before = made(kind, tmp_path, **earlier)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        now = made(kind, tmp_path, preprocessing=preprocessing)
-    assert before.fingerprint() == now.fingerprint()
-    assert before._preprocessing == preprocessing
-    with pytest.raises(InvalidInputError, match="beside preprocessing"):
-        made(kind, tmp_path, preprocessing=preprocessing, **earlier)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_wrong_earlier_arguments_are_named(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"std: got .*positive"):
-        made("torch", tmp_path, normalise=(0.5, 0.0))
-
-
 def test_fingerprints_are_those_of_stored_runs():
     """What they are made of is as it was before there was an object, to the letter."""
     model = made("torch", None, preprocessing=Preprocessing((0.5, 0.25), (0.5, 2), pad_multiple=8, pad_value=0.5))
@@ -157,27 +125,3 @@ def test_fingerprints_are_those_of_stored_runs():
         made("torch", None, preprocessing=Preprocessing(0.5, axis=2)).fingerprint()
         != made("torch", None, preprocessing=Preprocessing(0.5)).fingerprint()
     )
-
-
-class Drawn(NoProgress):
-    """How much had to be drawn."""
-
-    left = 0
-
-    def start(self, total: int, done: int) -> None:
-        self.left = total - done
-
-
-def test_a_run_of_before_goes_on(tmp_path):
-    smoothing = ls.Smoothing(ls.GridLayout((1, 2), 0.2, 0.4), ls.SamplingPlan(20, 200, chunk_size=50))
-    images, settings = np.full((1, 2, 4, 6), 0.5, np.float32), ls.Settings(0.1, [0.1])
-    with pytest.warns(DeprecationWarning, match="normalise"):
-        before = made("torch", None, normalise=(0.5, 0.25), pad_multiple=4)
-    told = Drawn()
-    first = ls.certify(ls.ArrayTask(before, images), smoothing, settings, run=ls.Run(tmp_path, progress=told))
-    assert told.left > 0
-    now = made("torch", None, preprocessing=Preprocessing(0.5, 0.25, pad_multiple=4))
-    told = Drawn()
-    again = ls.certify(ls.ArrayTask(now, images), smoothing, settings, run=ls.Run(tmp_path, progress=told))
-    assert told.left == 0
-    assert again.drop_attrs().identical(first.drop_attrs())

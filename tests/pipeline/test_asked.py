@@ -41,6 +41,7 @@ from localsmooth.tasks import (
     Foreground,
     OfClass,
     Ratio,
+    RunRecordError,
     Weighted,
     load_record,
     save_record,
@@ -155,13 +156,16 @@ def test_a_class_that_is_registered_comes_back(tmp_path: Path) -> None:
         settings_of(tmp_path)
 
 
-def test_records_of_before_give_what_they_hold(tmp_path: Path) -> None:
-    settings = Settings(0.1, [0.0, 0.1], bounds=["lp"], threat=PerPosition(most=2))
-    certify(ArrayTask(model(), IMAGES), SMOOTHING, settings, run=Run(tmp_path, progress=NoProgress()))
+def test_a_record_that_does_not_say_what_was_asked_is_refused_until_it_is_written_anew(tmp_path: Path) -> None:
+    settings = Settings(0.1, [0.0, 0.1], bounds=["lp"])
+    task, run = ArrayTask(model(), IMAGES), Run(tmp_path, progress=NoProgress())
+    certify(task, SMOOTHING, settings, run=run)
     save_record(replace(load_record(tmp_path), settings={}), tmp_path)
-    with pytest.warns(UserWarning, match="name the threat"):
-        kept = settings_of(tmp_path)
-    assert (kept.alpha, kept.budgets, list(kept.bounds), kept.threat) == (0.1, (0.0, 0.1), ["lp"], NormBall())
+    with pytest.raises(RunRecordError, match=r"do not say 'alpha'.*tallies are kept"):
+        recertify(tmp_path)
+    assert recertify(tmp_path, settings)["certified"].size
+    certify(task, SMOOTHING, settings, run=run)
+    assert settings_of(tmp_path).budgets == (0.0, 0.1)
 
 
 EVERY = [

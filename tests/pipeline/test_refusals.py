@@ -75,6 +75,7 @@ cases = {
     "weights": [lambda given=given: Weighted(given) for given in (None, "a", [["a"]], [[1], [1, 2]], [1j])],
     "mean": [lambda: ls.Preprocessing(mean="a")],
     "pad_multiple": [lambda: ls.Preprocessing(pad_multiple=2.5)],
+    "task": [lambda: ls.certify(model, [image], None)],
     "run": [lambda: ls.recertify(None), lambda: ls.settings_of(3)],
 }
 for field, calls in cases.items():

@@ -23,8 +23,8 @@ from localsmooth.runs import (
     StoreError,
     open_store,
 )
-from localsmooth.runs.record import decode_array, decode_chunk, encode_chunk
-from tests.runs.test_record import as_an_earlier_version, record
+from localsmooth.runs.record import decode_chunk, encode_chunk
+from tests.runs.test_record import record
 from tests.sampling.exact import PLAN, ExactModel, assert_same, make_layout, run
 
 CONFIGURATION = RunIdentity({"plan": {"seed": 1}, "items": [{"content": "a"}, {"content": "b"}]})
@@ -204,25 +204,13 @@ def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
         DirectoryStore(tmp_path)
 
 
-def test_an_earlier_version_s_run_goes_on_and_is_not_drawn_again(tmp_path: Path) -> None:
+def test_a_run_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     with DirectoryStore(tmp_path) as store:
-        first = run(store=store)
+        run(store=store)
     manifest = json.loads((tmp_path / "manifest.json").read_bytes())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "version": 1}))
-    own = {"configuration": manifest["sha256"]}
-    for path in chunk_files(tmp_path):
-        old = decode_chunk_of(path)
-        facts = {"kind": "chunk", "key": old.chunk.key, "size": old.chunk.size, "n": old.n, "chosen": old.chosen, **own}
-        path.write_bytes(as_an_earlier_version({**facts, "provenance": dict(old.provenance)}, old.counts))
-    for path in (tmp_path / "arrays").iterdir():
-        array = decode_array(path.read_bytes(), path.stem, manifest["sha256"])
-        path.write_bytes(as_an_earlier_version({"kind": "array", **own}, {path.stem: array}))
-    lost = chunk_files(tmp_path)[-1]
-    lost.unlink()
-    drawn: list[int] = []
-    with DirectoryStore(tmp_path) as store:
-        assert_same(run(ExactModel(watch=lambda batch: drawn.append(len(batch))), store=store), first)
-    assert sum(drawn) == PLAN.n_bound % PLAN.chunk_size
+    with pytest.raises(StoreError, match="another version of this program; use that one to read it"):
+        DirectoryStore(tmp_path)
 
 
 def test_chunks_without_a_manifest_are_refused(tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import xarray as xr
 
-from localsmooth.config import Configuration
+from localsmooth.config import AnyFile, Configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.results import build_dataset
-from localsmooth.sweep import AnyConfiguration
 from tests.results.synthetic import make_item, run_info
 
 
-def instant(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
+def instant(configuration: AnyFile, run: Path) -> xr.Dataset:
     """A made-up result with the budgets, bounds and α that were asked for."""
     assert isinstance(configuration, Configuration)
     certificate = configuration.certificate
@@ -25,21 +24,21 @@ def instant(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
     return build_dataset([make_item(size=(6, 8), grid=(2, 2), run=asked)], asked)
 
 
-def refusing(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
+def refusing(configuration: AnyFile, run: Path) -> xr.Dataset:
     """Refuses one method."""
     if configuration.name == "isotropic":
         raise InvalidInputError("cells", "there are\nnone", "Have some")
     return instant(configuration, run)
 
 
-def deadly(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
+def deadly(configuration: AnyFile, run: Path) -> xr.Dataset:
     """One method's process dies."""
     if configuration.name == "isotropic":
         os._exit(3)
     return instant(configuration, run)
 
 
-def slow(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
+def slow(configuration: AnyFile, run: Path) -> xr.Dataset:
     """Never ends, and leaves its process's number."""
     run.mkdir(parents=True)
     (run / "pid").write_text(str(os.getpid()))
@@ -47,6 +46,6 @@ def slow(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
     raise AssertionError
 
 
-def never(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
+def never(configuration: AnyFile, run: Path) -> xr.Dataset:
     """For what must not be run."""
     raise AssertionError("a finished point was run again")

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 import localsmooth.sweep.execute as execute
 from localsmooth.cli.app import app
 from localsmooth.cli.sweep import certify_quietly
+from localsmooth.config import AnyFile
 from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import average_certifiable_radius, mean_curve
 from localsmooth.results import NO_LABEL, load
 from localsmooth.sweep import (
-    AnyConfiguration,
     Here,
     Processes,
     SweepFolder,
@@ -119,7 +119,7 @@ def test_an_interrupted_sweep_goes_on(folder: Path) -> None:
     sweep, out = load_sweep(folder / "sweep.toml"), folder / "out"
     calls: list[Path] = []
 
-    def interrupted(configuration: AnyConfiguration, run: Path) -> xr.Dataset:
+    def interrupted(configuration: AnyFile, run: Path) -> xr.Dataset:
         calls.append(run)
         if len(calls) == 2:
             raise KeyboardInterrupt

@@ -24,7 +24,7 @@ from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing
 from localsmooth.tasks.arrays import ArrayTask, PerPosition, Settings
-from localsmooth.tasks.tokens import EmbeddedTagger, TokenTask, WindowLayout, features_last, window_layout
+from localsmooth.tasks.tokens import EmbeddedTagger, TokenTask, WindowLayout, features_last
 from tests.seeding import seeded
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "token_tagger.py"
@@ -206,7 +206,7 @@ def test_parts_in_training_mode_are_still_found() -> None:
 
 
 def test_windows_of_consecutive_tokens() -> None:
-    layout = window_layout(10, 4, 0.2, 0.8)
+    layout = WindowLayout(4, 0.2, 0.8).layout((1, 10), (10,))
     assert layout.outputs.labels.tolist() == layout.inputs.labels.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
     np.testing.assert_allclose(layout.levels[0], [0.2, 0.4, 0.6, 0.8])
     np.testing.assert_array_equal(layout.levels, layout.levels.T)
@@ -217,7 +217,7 @@ def test_windows_of_consecutive_tokens() -> None:
     assert WindowLayout(1, 0.2, 0.2).layout((3, 5), (5,)).levels.tolist() == [[0.2]]
     hidden = WindowLayout(4, 0.2, 0.8, mask_beyond=1).layout((3, 12), (12,))
     assert np.isinf(hidden.level_map(0)).tolist() == [False] * 4 + [True] * 8
-    for bad in (lambda: window_layout(0, 4, 0.2, 0.8), lambda: WindowLayout(0, 0.2, 0.8)):
+    for bad in (lambda: WindowLayout(4, 0.2, 0.8).layout((1, 0), (0,)), lambda: WindowLayout(0, 0.2, 0.8)):
         with pytest.raises(InvalidInputError):
             bad()
 

@@ -29,21 +29,7 @@ class EmpiricalBernstein:
     def bounds(
         self, tally: ScoreMoments | ScoreHistogram, level: float | Float[np.ndarray, " outputs"], reference: Reference
     ) -> ScoreBounds:
-        """Bound μ from below and ζ from above.
-
-        Parameters
-        ----------
-        tally
-            Moments or a histogram of at least two samples.
-        level
-            Probability with which either bound of an output may be wrong.
-        reference
-            The score ν around which ζ is taken, fixed before the samples were drawn.
-
-        Returns
-        -------
-        ScoreBounds
-            Bounds for every output.
+        """Bound μ from below and ζ from above; see `ScoreBound.bounds`.
 
         Raises
         ------

@@ -57,21 +57,7 @@ class Betting:
     def bounds(
         self, tally: ScoreMoments | ScoreHistogram, level: float | Float[np.ndarray, " outputs"], reference: Reference
     ) -> ScoreBounds:
-        """Bound μ from below and ζ from above.
-
-        Parameters
-        ----------
-        tally
-            A histogram.
-        level
-            Probability with which either bound of an output may be wrong.
-        reference
-            The score ν around which ζ is taken and stakes are chosen, fixed before the samples were drawn.
-
-        Returns
-        -------
-        ScoreBounds
-            Bounds for every output.
+        """Bound μ from below and ζ from above; see `ScoreBound.bounds`.
 
         Raises
         ------

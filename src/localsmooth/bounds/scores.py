@@ -66,7 +66,27 @@ class ScoreBound(Protocol):
     def bounds(
         self, tally: ScoreMoments | ScoreHistogram, level: float | Float[np.ndarray, " outputs"], reference: Reference
     ) -> ScoreBounds:
-        """Bound μ from below and ζ from above."""
+        """Bound μ from below and ζ from above.
+
+        Parameters
+        ----------
+        tally
+            Moments of at least two samples, or a histogram, which some bounds need (`needs_histogram`).
+        level
+            Probability with which either bound of an output may be wrong.
+        reference
+            The score ν around which ζ is taken, fixed before the samples were drawn.
+
+        Returns
+        -------
+        ScoreBounds
+            Bounds for every output.
+
+        Raises
+        ------
+        InvalidInputError
+            If a level or reference is out of range, or the tally says too little.
+        """
         ...
 
 

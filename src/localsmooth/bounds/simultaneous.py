@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -132,11 +133,9 @@ def require_level_strategy(strategy: object) -> LevelStrategy:
     return strategy
 
 
-@dataclass(frozen=True)
-class Bonferroni:
-    """Level α / outputs each. Holds under any dependence between the outputs."""
+class _ByLevels(ABC):
+    """What strategies share that fix a level for each output; all bounds hold together unless they say otherwise."""
 
-    name: ClassVar[str] = "bonferroni"
     simultaneous: ClassVar[bool] = True
 
     @property
@@ -144,25 +143,36 @@ class Bonferroni:
         """0: all bounds hold together."""
         return 0
 
+    @abstractmethod
+    def levels(self, n_outputs: int, alpha: float) -> float | Float[np.ndarray, " outputs"]:
+        """Level of each output, or the one that all share."""
+
+    def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
+        """Return the level that all outputs share, or that of the heaviest."""
+        return float(np.max(self.levels(n_outputs, alpha)))
+
+    def lower_bounds(
+        self, votes: Integer[np.ndarray, " outputs"], n: int | Integer[np.ndarray, " outputs"], alpha: float
+    ) -> VoteBounds:
+        """Bound every output by Clopper–Pearson at its level."""
+        return VoteBounds(clopper_pearson_lower(votes, n, self.levels(votes.size, alpha)), self.discount)
+
+
+@dataclass(frozen=True)
+class Bonferroni(_ByLevels):
+    """Level α / outputs each. Holds under any dependence between the outputs."""
+
+    name: ClassVar[str] = "bonferroni"
+
     def levels(self, n_outputs: int, alpha: float) -> float:
         """Return α / n_outputs, rounded down."""
         _check_alpha(alpha)
         _check_outputs(n_outputs)
         return math.nextafter(alpha / n_outputs, 0.0)
 
-    def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
-        """Return the level that all outputs share."""
-        return self.levels(n_outputs, alpha)
-
-    def lower_bounds(
-        self, votes: Integer[np.ndarray, " outputs"], n: int | Integer[np.ndarray, " outputs"], alpha: float
-    ) -> VoteBounds:
-        """Bound every output by Clopper–Pearson at its level."""
-        return _by_levels(self, votes, n, alpha)
-
 
 @dataclass(frozen=True)
-class KFamilywise:
+class KFamilywise(_ByLevels):
     """Level k·α / outputs each, and k − 1 outputs fewer certified.
 
     By Markov's inequality fewer than k of the bounds fail, with probability 1 − α and under any dependence; each
@@ -182,7 +192,6 @@ class KFamilywise:
 
     k: int
     name: ClassVar[str] = "k_familywise"
-    simultaneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_whole_number("k", self.k, 1, "Pass an integer of at least 1")
@@ -208,19 +217,9 @@ class KFamilywise:
             )
         return math.nextafter(math.nextafter(self.k * alpha, 0.0) / n_outputs, 0.0)
 
-    def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
-        """Return the level that all outputs share."""
-        return self.levels(n_outputs, alpha)
-
-    def lower_bounds(
-        self, votes: Integer[np.ndarray, " outputs"], n: int | Integer[np.ndarray, " outputs"], alpha: float
-    ) -> VoteBounds:
-        """Bound every output by Clopper–Pearson at its level."""
-        return _by_levels(self, votes, n, alpha)
-
 
 @dataclass(frozen=True, eq=False)
-class WeightedBonferroni:
+class WeightedBonferroni(_ByLevels):
     """Level α · weight / Σ weights for each output.
 
     Parameters
@@ -238,7 +237,6 @@ class WeightedBonferroni:
 
     weights: Float[np.ndarray, " outputs"]
     name: ClassVar[str] = "weighted_bonferroni"
-    simultaneous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         total = float(np.sum(self.weights))
@@ -246,11 +244,6 @@ class WeightedBonferroni:
             raise InvalidInputError(
                 "weights", "weights must be finite, non-negative and not all 0", "Weight each output by its promise"
             )
-
-    @property
-    def discount(self) -> int:
-        """0: all bounds hold together."""
-        return 0
 
     def levels(self, n_outputs: int, alpha: float) -> Float[np.ndarray, " outputs"]:
         """Return each output's share of α, rounded down so that the shares sum to no more than α.
@@ -269,10 +262,6 @@ class WeightedBonferroni:
         # fsum rounds once; the factor covers that rounding, the quotient's and the product's.
         share = self.weights / math.fsum(self.weights)
         return np.asarray(share * (alpha * (1 - 8 * float(np.finfo(np.float64).eps))))
-
-    def most_lenient_level(self, n_outputs: int, alpha: float) -> float:
-        """Return the level of the heaviest output."""
-        return float(np.max(self.levels(n_outputs, alpha)))
 
     def lower_bounds(
         self, votes: Integer[np.ndarray, " outputs"], n: int | Integer[np.ndarray, " outputs"], alpha: float
@@ -376,16 +365,6 @@ class PaperHolm:
         levels = np.empty(votes.size)
         levels[order] = alpha / np.arange(votes.size, 0, -1)
         return VoteBounds(clopper_pearson_lower(votes, n, levels), self.discount, simultaneous=False)
-
-
-def _by_levels(
-    strategy: LevelStrategy,
-    votes: Integer[np.ndarray, " outputs"],
-    n: int | Integer[np.ndarray, " outputs"],
-    alpha: float,
-) -> VoteBounds:
-    lower = clopper_pearson_lower(votes, n, strategy.levels(votes.size, alpha))
-    return VoteBounds(lower, strategy.discount)
 
 
 def _log_p_values(

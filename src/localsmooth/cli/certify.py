@@ -9,7 +9,7 @@ import xarray as xr
 
 from localsmooth.cli.commands import Log, Place
 from localsmooth.cli.telling import Teller, telling
-from localsmooth.config import AnyFile, load_any_configuration, with_execution
+from localsmooth.config import AnyFile, load_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part, Until
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
@@ -64,7 +64,7 @@ def certify(
     with telling(log) as told:
         # Modules are looked for beside the file that names them, as Python does for a script.
         sys.path.insert(0, str(config.resolve().parent))
-        configuration = load_any_configuration(config)
+        configuration = load_configuration(config)
         configuration = with_execution(
             configuration,
             executor=None if executor is None else executor.value,

@@ -7,7 +7,7 @@ from pathlib import Path
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.commands import Log
 from localsmooth.cli.telling import telling
-from localsmooth.config import restored_configuration
+from localsmooth.config import import_plugins, parse_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Until
 from localsmooth.tasks import load_record
@@ -31,5 +31,6 @@ def extend(run: Path, samples: int, time: str | None, until_interrupted: bool, l
         )
     with telling(log) as told:
         grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
+        import_plugins(grown)
         until = Until.parse(time, interrupted=until_interrupted)
-        told.result(run_configuration(restored_configuration(grown), run, told, until=until), run)
+        told.result(run_configuration(parse_configuration(grown), run, told, until=until), run)

@@ -11,7 +11,14 @@ import torch
 import typer
 from rich.progress import Progress
 
-from localsmooth.config import ConfigurationError, GridLayoutSection, LocalitySection, NoiseSection, load_configuration
+from localsmooth.config import (
+    Configuration,
+    ConfigurationError,
+    GridLayoutSection,
+    LocalitySection,
+    NoiseSection,
+    load_configuration,
+)
 from localsmooth.disk import make_folder, write_atomically
 from localsmooth.execution import Pace
 from localsmooth.layout import Grid, Layout
@@ -28,6 +35,8 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
     console = terminal()
     sys.path.insert(0, str(config.resolve().parent))
     configuration = load_configuration(config)
+    if not isinstance(configuration, Configuration):
+        raise ConfigurationError(f"{config}:\nlevels are measured for arrays only.")
     section = LocalitySection() if configuration.locality is None else configuration.locality
     if isinstance(configuration.noise.levels()[0], tuple):
         raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")

@@ -8,11 +8,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import BOUNDS, as_bounds
-from localsmooth.config import AnyNoise, certificate_section, load_certificate
+from localsmooth.config import load_certificate
 from localsmooth.disk import require_writable
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify as certify_again
@@ -106,7 +104,7 @@ def asked_settings(
     if config is not None:
         sys.path.insert(0, str(config.resolve().parent))  # plugins are looked for beside the file that names them
     section = None if config is None else load_certificate(config, record.task)  # whose plugins may be needed
-    settings = _settings(run, record)
+    settings = settings_of(run)
     if section is not None:
         settings = section.build(noise_from_configuration(record.noise), getattr(settings, "threat", None))
     changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
@@ -126,20 +124,3 @@ def _flips(text: str, option: str) -> list[int]:
     if not all(float(budget).is_integer() for budget in budgets):
         raise InvalidInputError(option, "a budget is no whole number", "Write numbers of flips: 0,1,2")
     return [int(budget) for budget in budgets]
-
-
-def _settings(run: Path, record: RunRecord) -> Any:
-    """What the run was certified with; a record of earlier versions may hold the sections of its file."""
-    stored = record.configuration
-    if not record.settings and "certificate" in stored and "noise" in stored:
-        section, noise = certificate_section(record.task), noise_from_configuration(record.noise)
-        try:
-            threat = (
-                TypeAdapter[AnyNoise](AnyNoise).validate_python(stored["noise"]).threat()
-                if record.task != "graphs"
-                else None
-            )
-            return section.model_validate(stored["certificate"]).build(noise, threat)
-        except ValidationError:  # made in Python, with a configuration of the user's own
-            pass
-    return settings_of(run)

@@ -16,9 +16,9 @@ from rich.table import Table
 
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.telling import Teller
+from localsmooth.config import AnyFile
 from localsmooth.report import SweepPage, points_table, verdict
 from localsmooth.sweep import (
-    AnyConfiguration,
     Here,
     Job,
     Processes,
@@ -34,7 +34,7 @@ from localsmooth.terminal import terminal
 __all__ = ["certify_quietly", "sweep"]
 
 
-def certify_quietly(configuration: AnyConfiguration, out: Path) -> xr.Dataset:
+def certify_quietly(configuration: AnyFile, out: Path) -> xr.Dataset:
     """Certify one point; several of them share the terminal, so that none may write to it."""
     silent = Teller(Console(file=io.StringIO()))
     with warnings.catch_warnings():

@@ -16,14 +16,10 @@ from localsmooth.config.layouts import (
 )
 from localsmooth.config.load import (
     AnyFile,
-    certificate_section,
-    load_any_configuration,
     load_certificate,
     load_configuration,
     parse_configuration,
-    parse_graph_configuration,
     read_toml,
-    restored_configuration,
     with_execution,
 )
 from localsmooth.config.models import MODEL_SECTIONS, ModelSection, evaluation
@@ -71,18 +67,14 @@ __all__ = [
     "TargetSection",
     "ThreatSection",
     "build_module",
-    "certificate_section",
     "evaluation",
     "explain",
     "import_plugins",
-    "load_any_configuration",
     "load_certificate",
     "load_configuration",
     "one_level",
     "parse_configuration",
-    "parse_graph_configuration",
     "read_toml",
-    "restored_configuration",
     "target_names",
     "with_execution",
 ]

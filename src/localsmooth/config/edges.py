@@ -100,6 +100,16 @@ class EdgeConfiguration(NodeRunSection):
             raise ValueError("noise: one cluster has one level; repeat the same numbers")
         return self
 
+    @property
+    def groups(self) -> int:
+        """Number of clusters."""
+        return self.edges.clusters
+
+    @property
+    def items(self) -> object:
+        """The file, and which of its nodes."""
+        return self.edges.data, self.edges.choice
+
     def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
         """Make what is certified, how it is smoothed, and what is proven; see `GraphConfiguration.prepare`."""
         data, noise = self.edges.build(self.noise), self.noise.build()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -151,6 +152,21 @@ class NodeRunSection(Section):
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with certificates and bounds of your own."""
 
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """Number of distributions that are drawn from: that of clusters."""
+
+    @property
+    @abstractmethod
+    def items(self) -> object:
+        """What tells one choice of nodes from another."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether nodes have labels; networks learn from them."""
+        return True
+
     def trained(
         self, model: NetworkSection | GraphModuleSection, data: GraphData, out: Path, say: Callable[[str], None]
     ) -> NodeClassifier:
@@ -184,6 +200,16 @@ class GraphConfiguration(NodeRunSection):
         if self.certificate.strictly_local and isinstance(self.model, GraphModuleSection) and self.model.depth is None:
             raise ValueError("certificate.strictly_local: say how far the module sees (model.depth)")
         return self
+
+    @property
+    def groups(self) -> int:
+        """Number of clusters."""
+        return self.graph.clusters
+
+    @property
+    def items(self) -> object:
+        """The file, and which of its nodes."""
+        return self.graph.data, self.graph.choice
 
     def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
         """Make what is certified, how it is smoothed, and what is proven; a network without weights is trained.

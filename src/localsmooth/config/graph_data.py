@@ -62,6 +62,11 @@ class NodesSection(Section):
     clustering: Literal["metis", "spectral"] = "metis"
     """METIS (with the extra `graph`), or spectral clustering."""
 
+    @property
+    def choice(self) -> tuple[int, int, str]:
+        """What tells one choice of nodes from another."""
+        return self.per_class, self.split_seed, self.evaluate
+
     def split(self, graph: AttributedGraph) -> tuple[NodeSplit, Int[np.ndarray, "nodes"]]:
         """Split the nodes, and name those to certify."""
         split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)

@@ -17,17 +17,16 @@ from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.plugins import import_plugins
 from localsmooth.config.schema import Configuration
 from localsmooth.disk import expanded, read_text
+from localsmooth.tasks import task_of
+from localsmooth.tasks.arrays import Settings
+from localsmooth.tasks.graphs import GraphSettings
 
 __all__ = [
     "AnyFile",
-    "certificate_section",
-    "load_any_configuration",
     "load_certificate",
     "load_configuration",
     "parse_configuration",
-    "parse_graph_configuration",
     "read_toml",
-    "restored_configuration",
     "with_execution",
 ]
 
@@ -42,17 +41,15 @@ _KINDS: dict[str, type[AnyFile]] = {
     "edges": EdgeConfiguration,
 }
 """What a section of that name makes of a file."""
+CERTIFICATE_SECTIONS: dict[type, type[CertificateSection] | type[GraphCertificateSection]] = {
+    Settings: CertificateSection,
+    GraphSettings: GraphCertificateSection,
+}
+"""The section [certificate] that makes the settings which a kind of input proves."""
 
 
-def _parsed(kind: type[_Kind], values: Mapping[str, object], folder: Path | None) -> _Kind:
-    try:
-        return kind.model_validate(values, context={"folder": folder or Path()})
-    except ValidationError as error:
-        raise explain(kind, error) from None
-
-
-def parse_configuration(values: Mapping[str, object], folder: Path | None = None) -> Configuration:
-    """Validate a configuration given as nested mappings; plugins that it names are not imported.
+def parse_configuration(values: Mapping[str, object], folder: Path | None = None) -> AnyFile:
+    """Validate a configuration given as nested mappings; a section [graph] or [edges] makes it one of a run on a graph.
 
     Parameters
     ----------
@@ -66,57 +63,14 @@ def parse_configuration(values: Mapping[str, object], folder: Path | None = None
     ConfigurationError
         Naming every unknown key, missing key and bad value.
     """
-    return _parsed(Configuration, values, folder)
-
-
-def parse_graph_configuration(values: Mapping[str, object], folder: Path | None = None) -> GraphConfiguration:
-    """Validate the configuration of a run on a graph; see `parse_configuration`."""
-    return _parsed(GraphConfiguration, values, folder)
-
-
-def load_any_configuration(path: Path | str) -> AnyFile:
-    """Read and validate a TOML file; a section [graph] or [edges] makes it one of a run on a graph.
-
-    The modules that its section [plugins] names are imported.
-
-    Raises
-    ------
-    ConfigurationError
-        As `load_configuration` does.
-    """
-    path = expanded(path)
-    values = read_toml(path)
     kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
-    return _loaded(kind, path, values)
-
-
-def restored_configuration(values: Mapping[str, object]) -> AnyFile:
-    """The configuration that a run keeps, whose paths are complete; the modules that it names are imported.
-
-    Parameters
-    ----------
-    values
-        Its sections, as `model_dump(mode="json")` gave them.
-
-    Raises
-    ------
-    ConfigurationError
-        If this version does not understand it.
-    """
-    kind = next((kind for section, kind in _KINDS.items() if section in values), Configuration)
-    import_plugins(values)
-    return _parsed(kind, values, None)
-
-
-def _loaded(kind: type[_Kind], path: Path, values: Mapping[str, object]) -> _Kind:
     try:
-        import_plugins(values)
-        return _parsed(kind, values, path.parent)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}:\n{error}") from None
+        return kind.model_validate(values, context={"folder": folder or Path()})
+    except ValidationError as error:
+        raise explain(kind, error) from None
 
 
-def load_configuration(path: Path | str) -> Configuration:
+def load_configuration(path: Path | str) -> AnyFile:
     """Read and validate a TOML file; the modules that its section [plugins] names are imported.
 
     Raises
@@ -125,7 +79,12 @@ def load_configuration(path: Path | str) -> Configuration:
         If the file is missing, too large, not TOML, or not a valid configuration.
     """
     path = expanded(path)
-    return _loaded(Configuration, path, read_toml(path))
+    values = read_toml(path)
+    try:
+        import_plugins(values)
+        return parse_configuration(values, path.parent)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}:\n{error}") from None
 
 
 def with_execution(
@@ -160,11 +119,6 @@ def with_execution(
     return configuration.model_copy(update={"execution": section})
 
 
-def certificate_section(task: str) -> type[CertificateSection] | type[GraphCertificateSection]:
-    """The section [certificate] of files about a kind of input."""
-    return GraphCertificateSection if task == "graphs" else CertificateSection
-
-
 def load_certificate(path: Path | str, task: str = "arrays") -> CertificateSection | GraphCertificateSection:
     """Read the certificate section of a TOML file; other sections are not looked at, but for [plugins].
 
@@ -180,7 +134,7 @@ def load_certificate(path: Path | str, task: str = "arrays") -> CertificateSecti
     ConfigurationError
         If the file cannot be read, or has no valid certificate section.
     """
-    path, section = expanded(path), certificate_section(task)
+    path, section = expanded(path), CERTIFICATE_SECTIONS[task_of(task).proves]
     whole = read_toml(path)
     values = whole.get("certificate")
     import_plugins(whole)

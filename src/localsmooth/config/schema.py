@@ -88,6 +88,21 @@ class Configuration(Section):
             raise ValueError("noise.flips: certificate.threat says what a budget buys, too; leave one of them out")
         return self
 
+    @property
+    def groups(self) -> int:
+        """Number of distributions that are drawn from for each item."""
+        return self.layout.groups
+
+    @property
+    def labelled(self) -> bool:
+        """Whether items come with labels."""
+        return self.data.labelled
+
+    @property
+    def items(self) -> object:
+        """What tells one choice of items from another."""
+        return self.data
+
     def task(self) -> ArrayTask:
         """Make the model, and load what it is certified on.
 

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
-from localsmooth.bundled import also_apart
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.fingerprint import describe
-from localsmooth.models.preprocessing import Number, Preprocessing, of_earlier_arguments
+from localsmooth.models.preprocessing import Number, Preprocessing
 
 __all__ = ["CallableModel"]
 
@@ -51,7 +50,6 @@ class CallableModel(Adapter):
         Naming the argument at fault.
     """
 
-    @also_apart("preprocessing", of_earlier_arguments)
     def __init__(
         self,
         function: Callable[[np.ndarray], Any],

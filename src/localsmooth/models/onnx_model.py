@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
-from localsmooth.bundled import also_apart
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, ModelFailedError
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
 from localsmooth.models.base import OutputKind
-from localsmooth.models.preprocessing import Number, Preprocessing, of_earlier_arguments
+from localsmooth.models.preprocessing import Number, Preprocessing
 
 __all__ = ["OnnxModel"]
 
@@ -66,7 +65,6 @@ class OnnxModel(Adapter):
         Naming the argument at fault.
     """
 
-    @also_apart("preprocessing", of_earlier_arguments)
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -13,12 +13,11 @@ from jaxtyping import Float, Int
 
 from localsmooth.errors import InvalidInputError, require_whole_number
 
-__all__ = ["Moments", "Number", "Preprocessing", "of_earlier_arguments", "reflected_positions"]
+__all__ = ["Number", "Preprocessing", "reflected_positions"]
 
 _MOST_MOVED = 64
 
 Number = int | float
-Moments = tuple[Number | Sequence[Number], Number | Sequence[Number]]
 
 
 def reflected_positions(size: int, padded: int) -> Int[np.ndarray, "padded"]:
@@ -183,19 +182,3 @@ class Preprocessing:
         # Stored runs know the usual axis by its absence.
         axis = {} if self.axis == 1 else {"axis": self.axis}
         return {"mean": mean, "deviation": deviation, **padding, **axis}
-
-
-def of_earlier_arguments(
-    normalise: Moments | None = None, pad_multiple: int | None = None, pad_value: Number | None = None
-) -> Preprocessing:
-    """Make the object of the arguments that models took one by one.
-
-    Raises
-    ------
-    InvalidInputError
-        As `Preprocessing`, and if `normalise` is no pair.
-    """
-    if normalise is not None and len(normalise) != 2:
-        raise InvalidInputError("normalise", f"got {len(normalise)} entries", "Pass Preprocessing(mean, std)")
-    mean, std = (None, None) if normalise is None else normalise
-    return Preprocessing(mean, std, pad_multiple=pad_multiple, pad_value=pad_value)

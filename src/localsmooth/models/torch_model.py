@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import nn
 
-from localsmooth.bundled import also_apart
 from localsmooth.errors import InvalidInputError
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, Upsample
@@ -22,7 +21,7 @@ from localsmooth.models.changing import changing_attributes, watching
 from localsmooth.models.exported import is_exported
 from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
 from localsmooth.models.outputs import output_tensor
-from localsmooth.models.preprocessing import Number, Preprocessing, of_earlier_arguments
+from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.replica import has_hooks, replica_of
 
 __all__ = ["TorchModel", "working_precision"]
@@ -70,7 +69,6 @@ class TorchModel(Adapter):
         Naming the argument at fault; `module` if it, or a part of it, is in training mode.
     """
 
-    @also_apart("preprocessing", of_earlier_arguments)
     def __init__(
         self,
         module: nn.Module,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,6 @@ from localsmooth.collective import AnyBound, as_bound
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.pipeline.asked import restored
-from localsmooth.pipeline.earlier import changed
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import (
     RunRecord,
@@ -147,7 +146,7 @@ def _opened(
     settings = restored(record, changes) if prove is None else prove
     task.require_settings(settings, str(folder))
     if changes:
-        settings = changed(settings, changes)
+        settings = _changed(settings, changes)
     store = DirectoryStore(folder, read_only=True)
     require_same_run(record, store)
     if record.extended is not None or record.begun is not None:
@@ -161,8 +160,7 @@ def _opened(
 def settings_of(run: str | os.PathLike[str]) -> Any:
     """What a finished run was certified with; the user is told of what its record cannot give back.
 
-    That is what is of a class of the user's own, unless it is registered and its fields are plain values. Records of
-    earlier versions give α, budgets and bounds, and the defaults for all else.
+    That is what is of a class of the user's own, unless it is registered and its fields are plain values.
 
     Parameters
     ----------
@@ -177,6 +175,14 @@ def settings_of(run: str | os.PathLike[str]) -> Any:
         If `run` is no path.
     """
     return restored(load_record(_folder(run)))
+
+
+def _changed(settings: Any, changes: Mapping[str, Any]) -> Any:
+    names = [field.name for field in fields(settings)]
+    for name in changes:
+        if name not in names:
+            raise InvalidInputError(name, "settings have no such field", f"Known are {', '.join(names)}")
+    return replace(settings, **changes)
 
 
 def _folder(run: str | os.PathLike[str]) -> Path:

@@ -8,6 +8,7 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from inspect import signature
 from typing import Any, cast, get_type_hints
 
 import numpy as np
@@ -17,6 +18,7 @@ from localsmooth.baselines import BASELINES
 from localsmooth.bounds import SCORE_BOUNDS, SIMULTANEOUS, CandidateWeights
 from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.collective import BOUNDS
+from localsmooth.errors import InvalidInputError
 from localsmooth.tasks import TARGETS, RunRecord, RunRecordError, import_from_folders, task_of
 from localsmooth.tasks.arrays import THREATS
 
@@ -63,7 +65,7 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
     Parameters
     ----------
     record
-        Of the run; one of earlier versions holds α, budgets and bounds only.
+        Of the run.
     given
         Fields that will be replaced.
 
@@ -73,7 +75,7 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
         If the record holds something else in place of settings.
     """
     import_from_folders("threat")  # so that all are known
-    made = task_of(record.task).settings(record)
+    made = _least(task_of(record.task).proves, record.settings)
     changes: dict[str, Any] = {}
     for field in fields(made):
         if field.name in given or field.name not in record.settings:
@@ -91,6 +93,20 @@ def restored(record: RunRecord, given: Collection[str] = ()) -> Any:
                 stacklevel=4,
             )
     return replace(made, **changes)
+
+
+def _least(kind: type[Any], kept: Mapping[str, Any]) -> Any:
+    """Settings with their defaults wherever there is one; α and budgets are plain numbers, which any record holds."""
+    needed = [name for name, parameter in signature(kind).parameters.items() if parameter.default is parameter.empty]
+    try:
+        return kind(**{name: kept[name] for name in needed})
+    except KeyError as error:
+        remedy = (
+            "Run the same certification into this directory again: the tallies are kept, the record is written anew"
+        )
+        raise RunRecordError(f"the record's settings do not say {error}. {remedy}") from None
+    except InvalidInputError as error:
+        raise RunRecordError(f"the record's settings are damaged: {error}") from None
 
 
 def _classes(settings: Any, field: str) -> Mapping[str, Any]:

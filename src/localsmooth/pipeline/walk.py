@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import NoneType
-from typing import Any, overload
+from typing import Any
 
 import xarray as xr
 
@@ -25,7 +25,6 @@ from localsmooth.execution import (
 )
 from localsmooth.models import Model
 from localsmooth.pipeline.asked import described
-from localsmooth.pipeline.earlier import bundled, discouraged
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.live import Live, quick
 from localsmooth.pipeline.run import Run
@@ -53,17 +52,7 @@ class NothingDrawnError(LocalsmoothError):
     """Sampling was ended before anything could be certified."""
 
 
-@overload
-def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: Run | None = None) -> xr.Dataset: ...
-
-
-@overload
-def certify(task: Model, smoothing: Any = None, prove: Any = None, **before: Any) -> xr.Dataset: ...
-
-
-def certify(
-    task: Any, smoothing: Any = None, prove: Any = None, *, run: Run | None = None, **before: Any
-) -> xr.Dataset:
+def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: Run | None = None) -> xr.Dataset:
     """Certify how many predictions of a model one perturbed input can change, for every item and budget.
 
     Parameters
@@ -78,9 +67,6 @@ def certify(
         Where the run is kept, and how it is executed; by default in memory, as fast as this machine allows. With a
         larger `n_bound` than the run in its directory has, that run is extended; what is proven must then hold at
         every number of samples at once (`JointCount`, early stopping).
-    before
-        The flat arguments of earlier versions are still understood, with a warning:
-        ``certify(model, images, labels, layout=…, plan=…, alpha=…, budgets=…)``.
 
     Returns
     -------
@@ -101,13 +87,8 @@ def certify(
     NothingDrawnError
         If sampling was ended (`Run(until=…)`) before any item had votes in each of its output groups.
     """
-    if not isinstance(task, Task) and (before or smoothing is None or not isinstance(smoothing, Smoothing)):
-        discouraged("certify(ArrayTask(model, images, labels), Smoothing(…), Settings(…), run=Run(…))")
-        items, labels = before.pop("images", smoothing), before.pop("labels", prove)
-        task, smoothing, prove, run = bundled(task, items, labels, before)
-    elif before:
-        name = next(iter(before))
-        raise InvalidInputError(name, "certify takes no such argument", "Put it into Smoothing, Settings or Run")
+    if isinstance(task, Model):
+        raise InvalidInputError("task", "got a model", "Pass ArrayTask(model, items, labels)")
     require_kind("task", task, Task)
     require_kind("smoothing", smoothing, Smoothing)
     require_kind("run", run, Run, NoneType)

@@ -155,14 +155,16 @@ def _count_variables(items: Sequence[ItemResult], targets: Sequence[str], run: R
     ]
     # Where everything is a number of outputs, it is one in the file too.
     kind = np.int64 if all(stake.counts for row in stakes for stake in row) else np.float64
+    weighing = [target for at, target in enumerate(targets) if not all(row[at].counts for row in stakes)]
+    counted = {"units": "outputs" if not weighing else f"outputs; for {', '.join(weighing)} what outputs are worth"}
     total, most = (np.array([[getattr(s, name) for s in row] for row in stakes], kind) for name in ("total", "most"))
     variables: dict[str, Any] = {
-        "certified": (dims, table("certified", 0, kind), {"units": "outputs"}),
-        "lower": (dims, table("lower", 0.0, np.float64), {"units": "outputs"}),
-        "upper": (dims, table("upper", np.nan, np.float64), {"units": "outputs"}),
+        "certified": (dims, table("certified", 0, kind), counted),
+        "lower": (dims, table("lower", 0.0, np.float64), counted),
+        "upper": (dims, table("upper", np.nan, np.float64), counted),
         "attack": ((*dims, *kinds, "input_group"), table("attack", np.nan, np.float64), spending),
-        "total": (("item", "target"), total, {"units": "outputs"}),
-        "stake": (("item", "target"), most, {"units": "outputs"}),
+        "total": (("item", "target"), total, counted),
+        "stake": (("item", "target"), most, counted),
     }
     drawn = [
         (i.alone, i.edges, i.places)

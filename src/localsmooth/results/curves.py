@@ -1,14 +1,13 @@
-"""The curve of a result over one kind of budget, and what earlier versions wrote in its place."""
+"""The curve of a result over one kind of budget."""
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.results.names import BUDGET, COUNT_DIMENSIONS, KIND, symbol
 
-__all__ = ["budget_kinds", "converted", "kind_curve"]
+__all__ = ["budget_kinds", "kind_curve"]
 
 
 def budget_kinds(dataset: xr.Dataset) -> tuple[str, ...]:
@@ -44,19 +43,3 @@ def kind_curve(dataset: xr.Dataset, kind: str | None = None) -> xr.Dataset:
     for name in kinds:
         threat = threat.replace(symbol(name), symbol(BUDGET) if name == kind else "0")
     return made.rename({kind: BUDGET}).assign_attrs(threat=threat)
-
-
-def converted(dataset: xr.Dataset) -> xr.Dataset:
-    """A result as it is now, where an earlier version wrote a graph's pairs of budgets beside a curve."""
-    if "joint_certified" not in dataset:
-        return dataset
-    kinds = ("additions", "deletions")
-    made = dataset.drop_vars(["certified", "lower", "upper", "attack", BUDGET])
-    names = {str(name): str(name).removeprefix("joint_") for name in made.data_vars}
-    made = made.rename(names | {"addition": kinds[0], "deletion": kinds[1], "flip": KIND})
-    coordinates = {name: made[name].astype(np.float64) for name in kinds}
-    limits = str(dataset.attrs["threat"]).partition(" none")[2]
-    threat = f"perturbation that adds at most ε⁺ attribute bits and deletes at most ε⁻{limits}"
-    made = made.assign_coords({**coordinates, KIND: list(kinds)}).assign_attrs(threat=threat, task='"graphs"')
-    made.attrs.pop("checksum", None)
-    return made

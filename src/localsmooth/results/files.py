@@ -18,7 +18,6 @@ from xarray.backends import H5NetCDFStore
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.results.curves import converted
 from localsmooth.results.names import CLASS, KIND
 from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import ATTRIBUTES
@@ -118,13 +117,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = 8 * 2**30) -> xr.Dataset
     InvalidInputError
         If the file is missing, foreign, damaged, too large, of another version, or reaches outside itself.
     """
-
-    def current(opened: xr.Dataset) -> xr.Dataset:
-        if (made := converted(opened)) is not opened:
-            require_whole(opened)
-        return require_whole(validate(made))
-
-    return read(path, current, max_bytes)
+    return read(path, lambda opened: require_whole(validate(opened)), max_bytes)
 
 
 def read(

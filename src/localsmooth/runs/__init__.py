@@ -1,6 +1,5 @@
 """What is on disk: plans, chunks, stores, and how runs are joined and surveyed."""
 
-from localsmooth.moved import finder
 from localsmooth.runs.address import is_address
 from localsmooth.runs.directory import DirectoryStore, open_store
 from localsmooth.runs.file_store import FileStore
@@ -42,5 +41,3 @@ __all__ = [
     "require_like_predictions",
     "survey",
 ]
-
-__getattr__ = finder(__name__, [__name__])

@@ -20,13 +20,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from localsmooth.errors import LocalsmoothError
-from localsmooth.runs.older import LARGEST, is_older, read_older, unpack
 from localsmooth.runs.plan import Chunk
 
 __all__ = ["ChunkRecord", "CorruptRecordError", "decode_array", "decode_chunk", "encode_array", "encode_chunk"]
 
 _FACTS = "localsmooth/2"  # the entry of the metadata that says what the arrays are, and the version of all this
 _CHECKSUM = 32
+_LARGEST = 1 << 32  # bytes that the arrays of a file may have at most
 _COMPRESSION = 1
 
 
@@ -126,7 +126,7 @@ def _encode(kind: str, configuration: str, arrays: Mapping[str, np.ndarray], **f
             raise TypeError(f"arrays of type {array.dtype} cannot be stored")
     facts = json.dumps({"kind": kind, "configuration": configuration, **fields}, allow_nan=False)
     stored = save({name: np.asarray(array, order="C") for name, array in arrays.items()}, {_FACTS: facts})
-    if len(stored) > LARGEST:
+    if len(stored) > _LARGEST:
         raise ValueError("the arrays of a record exceed 4 GiB; use more output groups")
     body = zlib.compress(stored, _COMPRESSION)
     return body + hashlib.sha256(body).digest()
@@ -137,7 +137,7 @@ def _decode(data: bytes, kind: str, configuration: str) -> tuple[_Facts, dict[st
     if hashlib.sha256(body).digest() != data[-_CHECKSUM:]:
         raise CorruptRecordError("its checksum does not match: it is cut off, was altered, or is no file of a run")
     try:
-        content, arrays = read_older(body) if is_older(data) else _read(body)
+        content, arrays = _read(body)
         facts = _Facts.model_validate(content)
     except (SafetensorError, zlib.error, ValueError, KeyError) as error:
         first = str(error).partition("\n")[0]
@@ -156,10 +156,19 @@ def _storable(array: np.ndarray) -> bool:
 
 
 def _read(body: memoryview) -> tuple[object, dict[str, np.ndarray]]:
-    stored = unpack(body, LARGEST)
+    stored = _unpack(body)
     arrays = load(stored)
     length = int.from_bytes(stored[:8], "little")  # of the header of safetensors, which `load` has checked
     metadata = from_json(stored[8 : 8 + length]).get("__metadata__") or {}
     if _FACTS not in metadata:
         raise CorruptRecordError("it was written by a newer version of this program, or by another program")
     return from_json(metadata[_FACTS]), arrays
+
+
+def _unpack(body: memoryview) -> bytes:
+    """Unpack a whole zlib stream, of which more than a file may hold is not even made."""
+    stream = zlib.decompressobj()
+    raw = stream.decompress(body, _LARGEST + 1)
+    if len(raw) > _LARGEST or not stream.eof or stream.unused_data:
+        raise ValueError("a stream has another length than it should")
+    return raw

@@ -1,6 +1,5 @@
 """What is drawn and counted: subjects, noise on them, predictions, tallies."""
 
-from localsmooth.moved import finder
 from localsmooth.sampling.arrays import ArraySubject, describe_run, prepare_items
 from localsmooth.sampling.calibration import Calibration, calibrate
 from localsmooth.sampling.counter import (
@@ -67,6 +66,3 @@ __all__ = [
     "settled",
     "unfinished_items",
 ]
-
-# Earlier versions kept all of a run here.
-__getattr__ = finder(__name__, ["localsmooth.runs", "localsmooth.execution"])

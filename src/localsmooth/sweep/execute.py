@@ -18,17 +18,18 @@ from pathlib import Path
 import torch
 import xarray as xr
 
+from localsmooth.config import AnyFile
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import end_now
 from localsmooth.results import save
 from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.outcome import SweepFolder
-from localsmooth.sweep.point import AnyConfiguration, SweepPoint
+from localsmooth.sweep.point import SweepPoint
 
 __all__ = ["Here", "Job", "Processes", "Runner", "SweepExecutor", "missing_jobs", "run_job", "run_sweep"]
 
-Runner = Callable[[AnyConfiguration, Path], xr.Dataset]
+Runner = Callable[[AnyFile, Path], xr.Dataset]
 """Certifies one configuration into a run directory; what it does must be resumable."""
 
 Done = Callable[["Job", float], None]

@@ -12,19 +12,19 @@ from typing import Any, Literal, cast
 from pydantic import ValidationError
 
 from localsmooth.config import (
+    AnyFile,
     Configuration,
     ConfigurationError,
     GraphConfiguration,
     explain,
     import_plugins,
     parse_configuration,
-    parse_graph_configuration,
     read_toml,
     target_names,
 )
 from localsmooth.disk import expanded
 from localsmooth.sweep.keys import point_keys
-from localsmooth.sweep.point import AnyConfiguration, SweepPoint
+from localsmooth.sweep.point import SweepPoint
 from localsmooth.sweep.section import ComparisonSection, SweepSection
 
 __all__ = ["Sweep", "expand", "load_sweep"]
@@ -49,13 +49,14 @@ class Sweep:
 
     @property
     def on_graph(self) -> bool:
-        """Whether the points are on a graph."""
+        """Whether the points are on a graph whose attributes are perturbed, with budgets of two kinds of flips."""
         return isinstance(self.points[0].configuration, GraphConfiguration)
 
     @property
     def quality(self) -> Literal["miou", "accuracy"]:
         """The quality that is asked for, or the usual one."""
-        return self.section.quality or ("accuracy" if self.on_graph else "miou")
+        on_images = isinstance(self.points[0].configuration, Configuration)
+        return self.section.quality or ("miou" if on_images else "accuracy")
 
     @property
     def flips(self) -> Literal["deletions", "additions"]:
@@ -130,18 +131,17 @@ def expand(values: Mapping[str, object], folder: Path | None = None) -> Sweep:
     return sweep
 
 
-def _configuration(base: Mapping[str, Any], changes: Mapping[str, object], folder: Path | None) -> AnyConfiguration:
-    """The base with dotted keys changed, as a validated configuration; a section [graph] makes it one of a graph."""
+def _configuration(base: Mapping[str, Any], changes: Mapping[str, object], folder: Path | None) -> AnyFile:
+    """The base with dotted keys changed, as a validated configuration."""
     merged = copy.deepcopy(dict(base))
     for key, value in changes.items():
         _assign(merged, key, value)
-    filled = _fill(merged, merged)
-    return parse_graph_configuration(filled, folder) if "graph" in filled else parse_configuration(filled, folder)
+    return parse_configuration(_fill(merged, merged), folder)
 
 
 def _require_labels(point: SweepPoint) -> None:
     """Refuse items without labels before anything is sampled: the quality of a point could not be told."""
-    if isinstance(point.configuration, Configuration) and not point.configuration.data.labelled:
+    if not point.configuration.labelled:
         raise ConfigurationError(
             f'method "{point.method}", {point.label}:\ndata.labels: they are missing, and points are compared by their '
             "quality. Name the labels of the items."
@@ -164,7 +164,7 @@ def _require_comparable(points: list[SweepPoint]) -> None:
     for point in points:
         if type(point.configuration) is not type(first.configuration):
             raise ConfigurationError(
-                f'"{first.method}" and "{point.method}": one is on a graph and one is not. Make a sweep for each.'
+                f'"{first.method}" and "{point.method}": they are on different kinds of input. Make a sweep for each.'
             )
     named = [point for point in points if point.bounds is not None]
     if named and not set.intersection(*(set(point.bounds or ()) for point in named)):
@@ -176,7 +176,7 @@ def _require_comparable(points: list[SweepPoint]) -> None:
 
 def _require_flips(sweep: Sweep) -> None:
     if sweep.section.flips is not None and not sweep.on_graph:
-        raise ConfigurationError("flips: only points on a graph have them. Leave the key out.")
+        raise ConfigurationError("flips: only points on a graph (attributes, not edges) have them. Leave the key out.")
     for point in sweep.points:
         if isinstance(point.configuration, GraphConfiguration):
             budgets: list[int] = getattr(point.configuration.certificate, sweep.flips)

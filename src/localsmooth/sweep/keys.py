@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 
 from localsmooth.certificates import SCORE_CERTIFICATES
-from localsmooth.config import CentreSmoothingSection, Configuration
-from localsmooth.sweep.point import AnyConfiguration
+from localsmooth.config import AnyFile, CentreSmoothingSection, Configuration, EdgeConfiguration, GraphConfiguration
 
 __all__ = ["point_keys"]
 
@@ -16,7 +15,7 @@ _DIGITS = 16
 _NOT_CONTENT = {"name", "execution", "calibration", "locality", "plugins"}
 
 
-def point_keys(configuration: AnyConfiguration, digests: dict[Path, str]) -> tuple[str, str]:
+def point_keys(configuration: AnyFile, digests: dict[Path, str]) -> tuple[str, str]:
     """Hashes of everything, and of what the samples depend on; files count by their content, not by their place.
 
     Parameters
@@ -32,9 +31,10 @@ def point_keys(configuration: AnyConfiguration, digests: dict[Path, str]) -> tup
     if whole["certificate"].get("threat", ...) is None:
         del whole["certificate"]["threat"]
     drawn = {key: value for key, value in whole.items() if key != "certificate"}
-    if isinstance(configuration, Configuration):
+    if not isinstance(configuration, GraphConfiguration):  # whose scores are counted in any case
         # When a group stops depends on what is to be proven.
-        drawn = whole if configuration.sampling.stop_early else drawn | _asked(configuration)
+        stops = getattr(configuration.sampling, "stop_early", False)
+        drawn = whole if stops else drawn | _asked(configuration)
 
     def plain(value: object) -> str:
         if not isinstance(value, Path):
@@ -46,12 +46,12 @@ def point_keys(configuration: AnyConfiguration, digests: dict[Path, str]) -> tup
     return key, run_key
 
 
-def _asked(configuration: Configuration) -> dict[str, object]:
+def _asked(configuration: Configuration | EdgeConfiguration) -> dict[str, object]:
     """What the certificate asks of the samples, beyond votes."""
     section = configuration.certificate
     if isinstance(section.baseline, CentreSmoothingSection):
         return {"draws": [section.baseline.method, section.baseline.candidates]}
-    if configuration.sampling.scores is None and set(section.base or ()) & set(SCORE_CERTIFICATES):
+    if getattr(configuration.sampling, "scores", None) is None and set(section.base or ()) & set(SCORE_CERTIFICATES):
         return {"scores": section.score_bound}
     return {}
 

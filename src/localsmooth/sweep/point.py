@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localsmooth.config import CentreSmoothingSection, Configuration, GraphConfiguration
+from localsmooth.config import AnyFile, CentreSmoothingSection
 
-__all__ = ["AnyConfiguration", "SweepPoint"]
-
-AnyConfiguration = Configuration | GraphConfiguration
-"""What `localsmooth certify` takes."""
+__all__ = ["SweepPoint"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class SweepPoint:
 
     method: str
     label: str
-    configuration: AnyConfiguration
+    configuration: AnyFile
     key: str
     run_key: str
 
@@ -48,9 +45,7 @@ class SweepPoint:
     @property
     def total_samples(self) -> int:
         """Model calls for one item, at most: the samples of all cells, or clusters."""
-        if isinstance(self.configuration, GraphConfiguration):
-            return self.samples_per_output * self.configuration.graph.clusters
-        return self.samples_per_output * self.configuration.layout.groups
+        return self.samples_per_output * self.configuration.groups
 
     @property
     def bounds(self) -> list[str] | None:

@@ -93,14 +93,12 @@ def _differences(finished: Sequence[Outcome]) -> list[str]:
         configuration = outcome.point.configuration
         facts["alpha"].add(str(configuration.certificate.alpha))
         if isinstance(configuration, GraphConfiguration):
-            asked, section = configuration.certificate, configuration.graph
-            flips = (asked.additions, asked.deletions)
+            flips = (configuration.certificate.additions, configuration.certificate.deletions)
             budgets: object = [each if isinstance(each, str) else sorted({0, *each}) for each in flips]
-            items: object = (section.data, section.per_class, section.split_seed, section.evaluate)
         else:
-            budgets, items = configuration.certificate.budget_values(), configuration.data
+            budgets = configuration.certificate.budget_values()
         facts["budgets"].add(str(budgets))
-        facts["items"].add(str(items))
+        facts["items"].add(str(configuration.items))
     return [fact for fact, values in facts.items() if len(values) > 1]
 
 

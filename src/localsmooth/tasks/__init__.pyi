@@ -45,7 +45,6 @@ __all__ = [
     "Balanced",
     "Facts",
     "FixedNumberError",
-    "FixedNumberError",
     "Foreground",
     "OfClass",
     "Ratio",

@@ -158,11 +158,6 @@ class Task(ABC, Generic[Sampled, Asked]):
 
     @classmethod
     @abstractmethod
-    def settings(cls, record: RunRecord) -> Asked:
-        """What a finished run was certified with, as far as the record says; defaults elsewhere."""
-
-    @classmethod
-    @abstractmethod
     def settle(cls, sampled: Sampled, settings: Asked, record: RunRecord) -> Sequence[Asked]:
         """The settings of each item, with the rule for many outputs that the candidate stage chose.
 

@@ -76,8 +76,6 @@ class Facts:
         Declared bounds of clean inputs.
     device, precision
         How the model is run.
-    alpha, budgets, bound_names
-        What is certified first; `recertify` starts from these.
     sequence
         Confidence sequence that the votes are bounded with, where the number of samples depends on them (`n_bound`
         is then the largest number possible); None otherwise.
@@ -99,9 +97,6 @@ class Facts:
     input_bounds: tuple[float, float] | None
     device: str
     precision: str
-    alpha: float
-    budgets: list[float]
-    bound_names: list[str]
     sequence: VoteConfidenceSequence | None = None
     further: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -136,7 +131,7 @@ class RunRecord(Facts):
     sampled
         When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
     settings
-        What was asked to be proven, each field described as far as it can be; empty where that was not recorded.
+        What was asked to be proven, each field described as far as it can be.
     version
         Version of this format.
     """
@@ -151,7 +146,7 @@ class RunRecord(Facts):
     extended: int | None = None
     begun: list[int] | None = None
     sampled: str = ""
-    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    settings: dict[str, Any]
     version: int = _VERSION
 
     @property
@@ -212,10 +207,8 @@ def load_record(folder: Path) -> RunRecord:
         raise RunRecordError(f"{path} is damaged: {where} {first['msg']}. {remedy}") from None
     except (ValueError, RecursionError):
         raise RunRecordError(f"{path} is damaged: it is not JSON. {remedy}") from None
-    if record.version == 1:
-        record = _of_first_version(record)
     if record.version not in (_VERSION, _ENDED):
-        raise RunRecordError(f"{path} has format version {record.version}; this program reads version {_VERSION}")
+        raise RunRecordError(f"{path} is of another version of this program. {remedy}")
     if (record.version == _ENDED) != (record.begun is not None) or (
         record.begun is not None
         and (
@@ -228,15 +221,6 @@ def load_record(folder: Path) -> RunRecord:
     if len(record.item_layouts) != len(record.item_names):
         raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
     return record
-
-
-def _of_first_version(record: RunRecord) -> RunRecord:
-    """Records of version 1 named no task, and kept what graphs need among what the user had asked for."""
-    asked = dict(record.configuration)
-    if not asked.pop("graph_run", False):
-        return replace(record, version=_VERSION)
-    details = {"additions": asked.pop("graph_additions")} if "graph_additions" in asked else {}
-    return replace(record, task="graphs", details=details, configuration=asked, version=_VERSION)
 
 
 def require_same_run(record: RunRecord, store: DirectoryStore) -> None:

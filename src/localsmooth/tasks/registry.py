@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from localsmooth.certificates import VOTE_CERTIFICATES, VoteCertificate
-from localsmooth.collective import BOUNDS, Bound, Envelope, LinearProgram, Naive
+from localsmooth.collective import Bound, Envelope, LinearProgram, Naive
 from localsmooth.errors import InvalidInputError
 from localsmooth.noise import NOISES, Noise
 
-__all__ = ["DEFAULT_BOUNDS", "default_certificate", "known_bounds", "noise_from_configuration"]
+__all__ = ["DEFAULT_BOUNDS", "default_certificate", "noise_from_configuration"]
 
 DEFAULT_BOUNDS: Mapping[str, Bound] = {"naive": Naive(), "lp": LinearProgram(), "envelope": Envelope()}
 """The bounds that take milliseconds a budget, weakest first."""
-
-
-def known_bounds(names: Sequence[str]) -> Mapping[str, Bound]:
-    """Return the bounds of those names with their defaults; the quick ones if none is known."""
-    return {name: BOUNDS[name]() for name in names if name in BOUNDS} or DEFAULT_BOUNDS
 
 
 def default_certificate(noise: Noise) -> VoteCertificate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -29,7 +28,7 @@ from localsmooth.tasks.arrays.settings import Drawn, Settings
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
-from localsmooth.tasks.registry import known_bounds, noise_from_configuration
+from localsmooth.tasks.registry import noise_from_configuration
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stakes import Predicted
@@ -176,12 +175,8 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             input_bounds=self.model.bounds,
             device=str(self.model.device),
             precision=self.model.evaluated_in,
-            alpha=settings.alpha,
-            budgets=list(settings.budgets),
-            bound_names=list(settings.bounds),
             sequence=sequence,
             further=() if method is None else method.further,
-            details={"threat": settings.threat.words(noise)},
         )
         return Assignment(
             subject,
@@ -204,19 +199,6 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     def load(cls, record: RunRecord, store: Store) -> Sequence[SampledItem]:
         """Read the items back."""
         return load_items(record, store)
-
-    @classmethod
-    def settings(cls, record: RunRecord) -> Settings:
-        """α, budgets and bounds of the record; where that is all it holds, the user is told of another threat."""
-        made = Settings(record.alpha, record.budgets, bounds=known_bounds(record.bound_names))
-        words = made.threat.words(noise_from_configuration(record.noise))
-        if not record.settings and record.details.get("threat", words) != words:
-            warnings.warn(
-                f"the run was certified under every {record.details['threat']}; name the threat in the settings, or "
-                f"what is certified again is about every {words}",
-                stacklevel=3,
-            )
-        return made
 
     @classmethod
     def settle(cls, sampled: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:
@@ -256,12 +238,8 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     @classmethod
     def shown_name(cls, record: RunRecord, settings: Settings) -> str:
         """The run's name, and the method in brackets if it is not the one that the run was certified with."""
-        certificate = record.configuration.get("certificate")
-        baseline = certificate.get("baseline") if isinstance(certificate, dict) else None
-        before = baseline.get("method") if isinstance(baseline, dict) else None
-        if record.settings:
-            described = record.settings.get("method")
-            before = described.get("name") if isinstance(described, dict) else None
+        described = record.settings.get("method")
+        before = described.get("name") if isinstance(described, dict) else None
         now = None if settings.method is None else settings.method.name
         return record.method if now == before else f"{record.method} ({now or 'collective'})"
 

@@ -1,7 +1,6 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
-from localsmooth.tasks.graphs.certified_nodes import NodeCurve, certify_nodes, node_certificates
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
 from localsmooth.tasks.graphs.digits import digit_graph
@@ -57,7 +56,6 @@ __all__ = [
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
-    "NodeCurve",
     "NodeSplit",
     "NodeTrainingOptions",
     "NodeTrainingReport",
@@ -68,7 +66,6 @@ __all__ = [
     "attribute_caps",
     "block_diagonal",
     "budget_grid",
-    "certify_nodes",
     "cluster_layout",
     "cluster_pair_layout",
     "digit_graph",
@@ -82,7 +79,6 @@ __all__ = [
     "largest_component",
     "load_npz",
     "metis_clusters",
-    "node_certificates",
     "node_counters",
     "node_limit",
     "normalized_adjacency",

@@ -9,11 +9,12 @@ import numpy as np
 from jaxtyping import Int
 
 from localsmooth.baselines import tolerated_flips
-from localsmooth.certificates import OutputVotes, certify_outputs
+from localsmooth.certificates import ABSTAIN, OutputVotes, certify_outputs
+from localsmooth.collective import solve
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
-from localsmooth.tasks.graphs.certified_nodes import certify_nodes
 from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.graphs.node_problem import node_problem
 from localsmooth.tasks.graphs.settings import KINDS, GraphSettings
 from localsmooth.tasks.graphs.threat import attribute_caps
 from localsmooth.tasks.reach import (
@@ -98,12 +99,15 @@ def _reach(
         score_bound=settings.score_bound,
     ).base
     caps, clusters = attribute_caps(graph, layout.inputs), np.arange(layout.inputs.count)
-    unlabeled = np.full(few.size, -1)
+    standing = np.flatnonzero(base.prediction != ABSTAIN)
 
     def certified(kind: str, name: str, budget: float) -> int:
         flips = {one: int(budget) if one == kind else 0 for one in KINDS}
         threat = settings.limits.threat(graph, layout.inputs, clusters, **flips)
-        return int(certify_nodes(base, unlabeled, threat, cheap[name]).robust[0])
+        if standing.size == 0:
+            return 0
+        curve = solve(node_problem(base, threat, standing).problem, cheap[name])
+        return max(int(curve.certified[0]) - base.discount, 0)
 
     def tolerated(kind: str, name: str, budget: float) -> int:
         del name

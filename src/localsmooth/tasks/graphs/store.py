@@ -68,7 +68,7 @@ def load_graph(record: RunRecord, store: Store) -> SampledGraph:
     Raises
     ------
     RunRecordError
-        If graph or layout are not those of the tallies, or an earlier version kept no votes.
+        If graph or layout are not those of the tallies.
     StoreError
         If something is missing or damaged.
     """
@@ -83,11 +83,6 @@ def load_graph(record: RunRecord, store: Store) -> SampledGraph:
         raise RunRecordError(
             "The stored graph is not the one that was sampled. Run the same certification into this "
             "directory again: the tallies are kept"
-        )
-    if not store.has_array("item0-votes"):
-        raise RunRecordError(
-            "An earlier version certified this graph, and kept no votes beside the chunks. Run the same certification "
-            "into this directory again: nothing is sampled anew"
         )
     nodes, places = store.get_array("graph-nodes"), store.get_array("graph-places")
     return SampledGraph(graph, layout, nodes, kept_votes(record, 0, store), places, None if depth < 0 else depth)

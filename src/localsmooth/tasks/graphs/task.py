@@ -29,11 +29,10 @@ from localsmooth.tasks.graphs.overlap import graph_overlaps
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth, settle_nodes
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
-from localsmooth.tasks.graphs.settings import ADDITIONS, KINDS, GraphSettings
+from localsmooth.tasks.graphs.settings import KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
-from localsmooth.tasks.registry import known_bounds
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stakes import Predicted
@@ -161,11 +160,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             input_bounds=None,
             device=str(subject.device),
             precision=self.classifier.evaluated_in,
-            alpha=settings.alpha,
-            budgets=[float(budget) for budget in settings.deletions],
-            bound_names=list(settings.bounds),
             sequence=sequence,
-            details={"additions": [int(budget) for budget in settings.additions]},
         )
         budgets = {kind: getattr(settings, kind) for kind in KINDS}
         told = reach_words(finite_reach(reach), budgets, tuple(settings.bounds))
@@ -180,13 +175,6 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
     def load(cls, record: RunRecord, store: Store) -> SampledGraph:
         """Read the graph back."""
         return load_graph(record, store)
-
-    @classmethod
-    def settings(cls, record: RunRecord) -> GraphSettings:
-        """α, budgets and bounds of the record."""
-        additions = record.details.get("additions", ADDITIONS)
-        deletions = [int(budget) for budget in record.budgets]
-        return GraphSettings(record.alpha, additions, deletions, bounds=known_bounds(record.bound_names))
 
     @classmethod
     def settle(cls, sampled: SampledGraph, settings: GraphSettings, record: RunRecord) -> list[GraphSettings]:

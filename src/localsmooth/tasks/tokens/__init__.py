@@ -1,7 +1,7 @@
 """Embedded sequences of tokens, with a label for every token."""
 
-from localsmooth.tasks.tokens.layout import WindowLayout, window_layout
+from localsmooth.tasks.tokens.layout import WindowLayout
 from localsmooth.tasks.tokens.model import EmbeddedTagger, features_last
 from localsmooth.tasks.tokens.task import TokenTask
 
-__all__ = ["EmbeddedTagger", "TokenTask", "WindowLayout", "features_last", "window_layout"]
+__all__ = ["EmbeddedTagger", "TokenTask", "WindowLayout", "features_last"]

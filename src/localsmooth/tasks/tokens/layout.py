@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import GridLayout, Layout
 
-__all__ = ["WindowLayout", "window_layout"]
+__all__ = ["WindowLayout"]
 
 
 @dataclass(frozen=True)
@@ -43,25 +43,3 @@ class WindowLayout:
         cells = (min(self.windows, input_shape[-1], *output_shape),)
         grid = GridLayout(cells, self.minimum, self.maximum, mask_beyond=self.mask_beyond)
         return grid.layout(input_shape, output_shape)
-
-
-def window_layout(
-    length: int, windows: int, minimum: float, maximum: float, *, mask_beyond: int | None = None
-) -> Layout:
-    """Make the layout for sequences of one length; see `WindowLayout`.
-
-    Parameters
-    ----------
-    length
-        Number of tokens.
-    windows, minimum, maximum, mask_beyond
-        As in `WindowLayout`.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no token or no window.
-    """
-    if length < 1:
-        raise InvalidInputError("length", f"got {length}", "Pass at least one token")
-    return WindowLayout(windows, minimum, maximum, mask_beyond).layout((1, length), (length,))
