@@ -178,7 +178,7 @@ def test_faults_are_named(folder: Path) -> None:
     (folder / "bad.toml").write_text(changed(CONFIG, ("tiny_functions:bright", "tiny_functions:brihgt")))
     with pytest.raises(ConfigurationError, match="has no"):
         invoke("certify", folder / "bad.toml", "--out", folder / "run")
-    (folder / "bad.toml").write_text(changed(CONFIG, ("n_bound = 300", "n_bound = 5")))
+    (folder / "bad.toml").write_text(changed(CONFIG, ("n_bound = 300", "n_bound = 3")))
     with pytest.raises(InvalidInputError, match=r"n_bound.*Draw at least"):
         invoke("certify", folder / "bad.toml", "--out", folder / "run")
     with pytest.raises(InvalidInputError, match="does not exist"):

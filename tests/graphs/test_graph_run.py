@@ -10,7 +10,14 @@ import xarray as xr
 from rich.console import Console
 
 from localsmooth.baselines import SparseSmooth
-from localsmooth.bounds import Betting, JointCount, KFamilywise, VoteConfidenceSequence, clopper_pearson_lower
+from localsmooth.bounds import (
+    Betting,
+    Bonferroni,
+    JointCount,
+    KFamilywise,
+    VoteConfidenceSequence,
+    clopper_pearson_lower,
+)
 from localsmooth.certificates import ABSTAIN, Basis, RenyiVotes, SparseScores
 from localsmooth.cli.summary import print_summary
 from localsmooth.collective import AtMostGroups, Exact, GroupBudgets, Naive
@@ -82,8 +89,10 @@ def test_self_labels_leave_known_labels_and_validation_alone(digits):
 
 
 PLAN = SamplingPlan(30, 300, seed=3, chunk_size=100)
-SETTINGS = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds={**DEFAULT_BOUNDS, "exact": Exact(time_limit=3.0)})
-QUICK = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=DEFAULT_BOUNDS)
+SETTINGS = GraphSettings(
+    0.1, [0, 1], [0, 1, 3], bounds={**DEFAULT_BOUNDS, "exact": Exact(time_limit=3.0)}, simultaneous=Bonferroni()
+)
+QUICK = GraphSettings(0.1, [0, 1], [0, 1, 3], bounds=DEFAULT_BOUNDS, simultaneous=Bonferroni())
 
 
 @pytest.fixture(scope="module")
@@ -328,7 +337,7 @@ def test_limits_reach_the_threat(parts, run):
         AttackLimits(node_budget=1, attacked_nodes=2),
         AttackLimits(node_flips=1, cluster_flips=1),
     ):
-        found = recertify(folder, GraphSettings(0.1, [0, 1], [0, 1, 3], limits=limits))
+        found = recertify(folder, replace(QUICK, limits=limits))
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}
             assert (found["certified"].sel(chosen) >= result["certified"].sel(chosen)).all()
