@@ -19,13 +19,15 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from localsmooth.metrics import OperatingPoint, mean_curve
+from localsmooth.metrics import OperatingPoint, average_certifiable_radius, mean_curve
 from localsmooth.report import save_figure
 from localsmooth.results import kind_curve
 from localsmooth.sweep import Sweep, SweepFolder, load_sweep, operating_point, read_outcomes, sweep_page
 
 
-def results(sweep: Sweep, folder: SweepFolder) -> list[tuple[str, str, xr.Dataset, dict[str, OperatingPoint]]]:
+def results(
+    sweep: Sweep, folder: SweepFolder, tail: bool
+) -> list[tuple[str, str, xr.Dataset, dict[str, OperatingPoint]]]:
     """Method, setting, result and numbers by target of every finished point."""
     made: list[tuple[str, str, xr.Dataset, dict[str, OperatingPoint]]] = []
     for point in sweep.points:
@@ -35,8 +37,20 @@ def results(sweep: Sweep, folder: SweepFolder) -> list[tuple[str, str, xr.Datase
         dataset = kind_curve(whole, sweep.flips if sweep.on_graph else None)
         names = [str(name) for name in dataset["target"].values]
         numbers = {name: operating_point(point, dataset, sweep.quality, name)[0] for name in names}
+        if not tail:
+            numbers = {name: replace(one, radii=lower_sums(dataset, name)) for name, one in numbers.items()}
         made.append((point.method, point.label, dataset, numbers))
     return made
+
+
+def lower_sums(dataset: xr.Dataset, target: str) -> dict[str, float]:
+    """Radius by every bound up to the largest budget."""
+    total, budgets = dataset["total"].sel(target=target).values, dataset["budget"].values.astype(np.float64)
+    curves = {
+        str(bound): mean_curve(dataset["certified"].sel(target=target, bound=bound).values, total)
+        for bound in dataset["bound"].values
+    }
+    return {bound: average_certifiable_radius(budgets, curve).value for bound, curve in curves.items()}
 
 
 def at(dataset: xr.Dataset, target: str, budget: float) -> str:
@@ -57,10 +71,11 @@ def main() -> None:
     parser.add_argument("--targets", nargs="*", help="by default all of them")
     parser.add_argument("--at", nargs="*", type=float, default=[0.0], help="budgets whose shares are shown as well")
     parser.add_argument("--digits", type=int, default=3)
+    parser.add_argument("--no-tail", action="store_true", help="leave out what lies beyond the largest budget")
     parser.add_argument("--figures", type=Path, help="folder for a figure of every comparison by every target")
     asked = parser.parse_args()
     sweep = load_sweep(asked.sweep)
-    found = results(sweep, SweepFolder(asked.out))
+    found = results(sweep, SweepFolder(asked.out), not asked.no_tail)
     targets = asked.targets or list(dict.fromkeys(name for row in found for name in row[3]))
     localized = [point.bounds for point in sweep.points if point.bounds is not None]
     bounds = list(dict.fromkeys(name for names in localized for name in names)) or ["own bound"]
