@@ -23,10 +23,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the reduced form")
     arguments = parser.parse_args()
-    name = "quick" if arguments.quick else "sweep"
+    # The page in a sweep's folder is that of the last one.
+    names = ["quick"] if arguments.quick else ["exact", "sweep"]
     for command in (
         [sys.executable, HERE / "train.py", "--out", OUT / "models"],
-        [*LOCALSMOOTH, "sweep", HERE / f"{name}.toml", "--out", OUT / name],
+        *([*LOCALSMOOTH, "sweep", HERE / f"{name}.toml", "--out", OUT / names[-1]] for name in names),
         [*LOCALSMOOTH, "locality", HERE / "locality.toml", "--out", OUT / "locality"],
         [*LOCALSMOOTH, "sweep", HERE / "levels.toml", "--out", OUT / "levels"],
     ):
