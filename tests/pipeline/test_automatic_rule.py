@@ -138,3 +138,31 @@ def test_bonferroni_where_no_count_can_be_bounded() -> None:
     assert Settings(**ASKED, method=Cohen()).simultaneous == Automatic()
     assert GraphSettings(0.01, strictly_local=True).simultaneous == Bonferroni()
     assert GraphSettings(0.01).simultaneous == Automatic()
+
+
+def test_the_better_way_to_count_stands_at_each_budget(tmp_path: Path) -> None:
+    """What all strata share is worth its price for the whole, and not for a class of few outputs."""
+    thresholds = np.linspace(-1.2, 0.1, MANY[0] * MANY[1]).reshape(MANY)
+    certify(
+        threshold_model(thresholds),
+        np.zeros((1, 1, *MANY), np.float32),
+        (np.arange(thresholds.size).reshape(1, *MANY) % 37 == 0).astype(np.int64),
+        settings=Settings(**ASKED),
+        layout=GridLayout((2, 3), 0.3, 0.6),
+        plan=SamplingPlan(n_candidate=40, n_bound=400, seed=1),
+        options=SamplingOptions(batch_size=100, check_model=False),
+        progress=NoProgress(),
+        out=tmp_path,
+    )
+    asked = Settings(
+        0.05, np.linspace(0, 1.2, 13), bounds=["naive", "envelope"], targets=["ratio", "accuracy", "class:1"]
+    )
+    both = recertify(tmp_path, settings=asked, simultaneous=JointCount())["certified"]
+    apart = recertify(tmp_path, settings=asked, simultaneous=JointCount(spare=0))["certified"]
+    assert (both >= apart).all()
+    assert (both.sel(target="ratio") > apart.sel(target="ratio")).any()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Settings, "apart", lambda _: ())
+        shared = recertify(tmp_path, settings=asked, simultaneous=JointCount())["certified"]
+    assert (both >= shared).all()
+    assert (both > shared).any()

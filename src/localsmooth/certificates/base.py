@@ -77,6 +77,11 @@ class BaseCertificates:
         if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
             raise InvalidInputError("weights", "a weight is negative, infinite or NaN", "Weights are finite and >= 0")
 
+    @property
+    def gives_away(self) -> bool:
+        """Whether something is subtracted from everything that is certified."""
+        return self.discount > 0 or self.spare > 0
+
     def require_whole(self, values: Shaped[np.ndarray, "outputs"]) -> None:
         """Refuse targets whose count the certificates say nothing about.
 

@@ -23,7 +23,7 @@ from localsmooth.bounds import (
     Simultaneous,
 )
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import AnyBounds, Bound, as_bounds
+from localsmooth.collective import AnyBounds, Bound, Envelope, Exact, Milp, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from localsmooth.tasks.targets import Target, as_targets
@@ -109,10 +109,23 @@ class Strategies(ABC):
         return self.alternatives()[0]
 
     def alternatives(self: _Some) -> tuple[_Some, ...]:
-        """The settings with each rule that may be chosen automatically; themselves where the rule is fixed."""
+        """The settings with each rule that certificates may come from, the first choice first."""
         if not isinstance(self.simultaneous, Automatic):
-            return (self,)
-        return replace(self, simultaneous=JointCount()), replace(self, simultaneous=Bonferroni())
+            return (self, *self.apart())
+        counted = replace(self, simultaneous=JointCount())
+        return counted, *counted.apart(), replace(self, simultaneous=Bonferroni())
+
+    def apart(self: _Some) -> tuple[_Some, ...]:
+        """The other way to count, strata apart, where both are open: on the same event, so that the better one holds.
+
+        What all strata share is chosen for budgets of all sizes, and subtracted at each: few targets, and small
+        budgets, are better off without. For the second look the search for exact answers is left out.
+        """
+        rule = self.simultaneous
+        if not isinstance(rule, JointCount) or rule.spare is not None:
+            return ()
+        swift = {name: Envelope() if isinstance(one, Exact | Milp) else one for name, one in self.bounds.items()}
+        return (replace(self, simultaneous=replace(rule, spare=0), bounds=swift),)
 
     def settled(
         self: _Some, votes: OutputVotes, group: Int[np.ndarray, "outputs"], extended: int | None = None

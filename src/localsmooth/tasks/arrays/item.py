@@ -114,6 +114,12 @@ def certify_item(
             certified = _certified(item, noise, settings, alike(stakes, ignored))
         valued[target] = stakes.left_by(certified.base.prediction)
         made = _curves(certified.base, valued[target], threat, item.layout.inputs.count, settings, say)
+        for other in settings.apart() if certified.base.gives_away else ():
+            base = _certified(item, noise, other, alike(stakes, ignored)).base
+            left = stakes.left_by(base.prediction)
+            more = _curves(base, left, threat, item.layout.inputs.count, other, say)
+            made = {name: curve.at_least(more[name]) for name, curve in made.items()}
+            valued[target] = max(valued[target], left, key=lambda each: each.stake.most)
         curves |= {(target, name): curve for name, curve in made.items()}
     assert certified is not None
     alone = certified.shown.base

@@ -117,6 +117,14 @@ def graph_result(
                 certified.base.require_whole(valued[target].values)
                 kept = _tolerated(sampled, certified, settings, certified.lower)
                 curves[target, bound] = _counted(sampled, certified, valued[target].qualify, kept, rows)
+        if settings.baseline is None and certified.base.gives_away:
+            for other in settings.apart():
+                apart = certified_graph(sampled, other, alike(stakes))
+                left = stakes.left_by(apart.base.prediction)
+                for bound in settings.bounds:
+                    more = _solved(sampled, apart, other, left, bound, rows, say)
+                    curves[target, bound] = curves[target, bound].at_least(more)
+                valued[target] = max(valued[target], left, key=lambda each: each.stake.most)
     assert certified is not None
     each = certified.alone
     if settings.baseline is None:
