@@ -138,3 +138,11 @@ def test_bonferroni_where_no_count_can_be_bounded() -> None:
     assert Settings(**ASKED, method=Cohen()).simultaneous == Automatic()
     assert GraphSettings(0.01, strictly_local=True).simultaneous == Bonferroni()
     assert GraphSettings(0.01).simultaneous == Automatic()
+
+
+def test_runs_that_stop_early_say_what_bounds_their_votes() -> None:
+    """Counts, unless a rule that needs the sequence is named; nothing was chosen from the candidate stage."""
+    words = said(run(None, FEW, SURE, stop=StopWhenDecided(target=0.9)))
+    assert "Votes are bounded by joint_count" in words
+    assert "sequence" not in words
+    assert "chosen" not in words

@@ -256,7 +256,11 @@ def test_time_ends_sampling() -> None:
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(
     ("settings", "stop", "rule"),
-    [(JOINT, None, "joint_count"), (Settings(0.1, [0.0, 0.2]), StopWhenDecided(target=0.95), "a confidence sequence")],
+    [
+        (JOINT, None, "joint_count"),
+        (Settings(0.1, [0.0, 0.2]), StopWhenDecided(target=0.95), "joint_count"),
+        (Settings(0.1, [0.0, 0.2], simultaneous=Bonferroni()), StopWhenDecided(target=0.95), "a confidence sequence"),
+    ],
 )
 def test_what_is_told_while_sampling_is_what_a_run_of_as_many_samples_certifies(
     settings: Settings, stop: Any, rule: str
