@@ -166,3 +166,11 @@ def test_the_better_way_to_count_stands_at_each_budget(tmp_path: Path) -> None:
         shared = recertify(tmp_path, settings=asked, simultaneous=JointCount())["certified"]
     assert (both >= shared).all()
     assert (both > shared).any()
+
+
+def test_runs_that_stop_early_say_what_bounds_their_votes() -> None:
+    """Counts, unless a rule that needs the sequence is named; nothing was chosen from the candidate stage."""
+    words = said(run(None, FEW, SURE, stop=StopWhenDecided(target=0.9)))
+    assert "Votes are bounded by joint_count" in words
+    assert "sequence" not in words
+    assert "chosen" not in words

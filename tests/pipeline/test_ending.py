@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -228,6 +229,14 @@ def test_times_are_read() -> None:
             Until.parse(wrong)
     with pytest.raises(InvalidInputError, match="seconds"):
         Until(float("nan"))
+    made, parse = inspect.unwrap(Until.__init__), inspect.unwrap(Until.parse.__func__)  # no type checker speaks first
+    for wrong in ("5", [1], True, 1j, np.array([1, 2])):
+        with pytest.raises(InvalidInputError, match="seconds: got"):
+            made(object.__new__(Until), wrong)
+    with pytest.raises(InvalidInputError, match="interrupted"):
+        made(object.__new__(Until), interrupted="no")
+    with pytest.raises(InvalidInputError, match="time"):
+        parse(Until, 5)
 
 
 def test_time_ends_sampling() -> None:
@@ -247,7 +256,11 @@ def test_time_ends_sampling() -> None:
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize(
     ("settings", "stop", "rule"),
-    [(JOINT, None, "joint_count"), (Settings(0.1, [0.0, 0.2]), StopWhenDecided(target=0.95), "a confidence sequence")],
+    [
+        (JOINT, None, "joint_count"),
+        (Settings(0.1, [0.0, 0.2]), StopWhenDecided(target=0.95), "joint_count"),
+        (Settings(0.1, [0.0, 0.2], simultaneous=Bonferroni()), StopWhenDecided(target=0.95), "a confidence sequence"),
+    ],
 )
 def test_what_is_told_while_sampling_is_what_a_run_of_as_many_samples_certifies(
     settings: Settings, stop: Any, rule: str
@@ -425,3 +438,20 @@ def test_a_second_interrupt_gives_up(tmp_path: Path) -> None:
     assert status not in (0, None)
     assert "interrupted" in [event["event"] for event in events]
     assert not (tmp_path / "run" / "result.nc").exists()
+
+
+def test_votes_of_one_state_never_meet_numbers_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process finishes an ended run while its votes are read: 290 votes of 400 are not 290 of 300."""
+    ended(tmp_path, after=7 * GROUPS + 1, images=1)
+    before, waiting = DirectoryStore.get_array, [True]
+
+    def get_array(store: DirectoryStore, name: str) -> np.ndarray:
+        if name == "item0-votes" and waiting:
+            waiting.clear()
+            run(tmp_path, images=1)
+        made = before(store, name)
+        return np.minimum(made, 300) if name == "item0-votes" else made
+
+    monkeypatch.setattr(DirectoryStore, "get_array", get_array)
+    with pytest.raises(RunRecordError, match="while it was read"):
+        recertify(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from localsmooth.bounds import Bonferroni, JointCount, KFamilywise
+from localsmooth.bounds import Bonferroni, CandidateWeights, JointCount, KFamilywise
 from localsmooth.certificates import GaussianScores
 from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
@@ -90,6 +90,18 @@ def test_early_stopping_goes_on(tmp_path: Path) -> None:
         run(tmp_path / "partial", 600, stop=stop, simultaneous=Bonferroni(), thresholds=-0.5)
 
 
+def test_shares_follow_the_number_that_the_run_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looked may have asked for more samples because of the votes: no level may depend on how many."""
+    planned, stop = list[int](), StopWhenDecided(target=0.97)
+    made = CandidateWeights.from_candidates
+    monkeypatch.setattr(CandidateWeights, "from_candidates", lambda *args: planned.append(args[2]) or made(*args))
+    for number in (300, 600):
+        run(tmp_path, number, stop=stop, simultaneous=Bonferroni(), thresholds=-0.5)
+        recertify(tmp_path, settings=Settings(0.1, [0.0, 0.2], simultaneous=CandidateWeights()))
+    assert load_record(tmp_path).n_bound == 600
+    assert set(planned) == {300}
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -105,6 +117,7 @@ def test_rules_that_do_not_hold_are_refused_before_and_after(
     with pytest.raises(InvalidInputError, match=problem) as refused:
         run(tmp_path, 400, **changes)
     assert "JointCount" in str(refused.value)
+    assert "another seed" in str(refused.value)  # the same one would draw the same samples, without a trace
     for mine, theirs in zip(tallies(tmp_path), before, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     recertify(tmp_path, settings=Settings(**(JOINT | changes)))  # nothing has happened

@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+from localsmooth.bounds import JointCount
 from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
@@ -54,6 +55,26 @@ def test_another_certificate_from_the_same_tallies_keeps_the_first(tmp_path: Pat
     for name, result in (("result-1.nc", first), ("result-2.nc", second), ("result.nc", third)):
         assert load(tmp_path / name).attrs["alpha"] == result.attrs["alpha"]
         np.testing.assert_array_equal(load(tmp_path / name)["lower_probability"], result["lower_probability"])
+
+
+def test_counts_of_other_outputs_are_another_claim(tmp_path: Path) -> None:
+    """Which outputs are ignored belongs to the event: with the same settings, two sets of them share no α."""
+    every = np.ones((1, *SHAPE), np.int64)
+    few = np.where(np.arange(6) < 3, every, 255)
+
+    def labelled(labels: np.ndarray, n_bound: int) -> None:
+        plan = SamplingPlan(n_candidate=10, n_bound=n_bound, seed=1, chunk_size=50)
+        run(tmp_path, labels=labels, ignore_label=255, plan=plan, simultaneous=JointCount())
+
+    labelled(every, 100)
+    with pytest.warns(UserWarning, match="do not hold together"):
+        labelled(few, 100)
+    with pytest.warns(UserWarning, match="do not hold together"):
+        labelled(every, 200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labelled(every, 300)
+    assert (tmp_path / "result-3.nc").exists()
 
 
 def test_a_damaged_result_is_kept_too(tmp_path: Path) -> None:

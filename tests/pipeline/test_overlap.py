@@ -213,6 +213,18 @@ def test_page_shows_overlaps_of_the_same_samples_alone(run: Path, tmp_path: Path
     assert other.exists()
 
 
+def test_overlaps_leave_with_the_result_that_they_belong_to(tmp_path: Path) -> None:
+    """The same samples with other labels: nothing in the overlaps says which labels they are about."""
+    out = sampled(tmp_path / "run", task())
+    save_overlaps(ls.certified_overlap(out), out / "overlap.nc")
+    sampled(tmp_path / "run", task())
+    assert (out / "overlap.nc").exists()
+    with pytest.warns(UserWarning, match=r"result-1\.nc"):
+        sampled(out, task(np.where(LABEL == 0, 255, LABEL), 255))
+    assert not (out / "overlap.nc").exists()
+    assert load_overlaps(out / "overlap-1.nc").sizes["item"] == 2
+
+
 def _moved() -> ls.ArrayTask:
     made = task()
     return ls.ArrayTask(made.model, [item.image + 0.1 for item in made.items], [LABEL, LABEL])

@@ -205,7 +205,7 @@ def test_it_is_told_before_the_first_sample() -> None:
     task = ls.ArrayTask(constant(), [image(None)])
     result = ls.certify(task, ls.Smoothing(SIGMA, PLAN), ls.Settings(ALPHA, [0, 0.1, 2, 3]), run=ls.Run(progress=told))
     assert told.lines[0].startswith("With these numbers of samples, noise and α, certificates can reach ε = ")
-    assert told.lines[0].endswith("2 of 4 budgets lie beyond; they cost time and certify nothing.")
+    assert told.lines[0].endswith("2 of 4 budgets lie beyond: there, even votes that all agree certify nothing.")
     assert not result["certified"].sel(budget=[2, 3]).any()
 
 
@@ -214,7 +214,7 @@ def test_words() -> None:
     words = "With these numbers of samples, noise and α, certificates can reach ε = 1.02 (each output alone: 0.614)."
     assert reach_words(found, {"budget": (0.0, 1.0)}, ("naive", "envelope")) == words
     one = reach_words(found, {"budget": (0.0, 2.0)}, ("naive", "envelope"))
-    assert one == f"{words} 1 of 2 budgets lies beyond; it costs time and certifies nothing."
+    assert one == f"{words} 1 of 2 budgets lies beyond: there, even votes that all agree certify nothing."
     assert reach_words(found, {"budget": (0.0, 2.0)}, ("naive", "exact")) == words
     assert reach_words({}, {"budget": (0.0, 2.0)}, ("naive",)) == ""
 

@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from numbers import Real
 from types import FrameType
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind
 
 __all__ = ["Until"]
 
@@ -47,8 +48,10 @@ class Until:
         interrupted: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if seconds is not None and not seconds >= 0:
-            raise InvalidInputError("seconds", f"got {seconds}", "Pass a time of at least 0")
+        given: object = seconds
+        if given is not None and (not isinstance(given, Real) or given is True or given is False or not given >= 0):
+            raise InvalidInputError("seconds", f"got {seconds!r}", "Pass a time of at least 0")
+        require_kind("interrupted", interrupted, bool)
         self.seconds = seconds
         self.interrupted = interrupted
         self._clock = clock
@@ -66,6 +69,7 @@ class Until:
         """
         if text is None:
             return cls(interrupted=True) if interrupted else None
+        require_kind("time", text, str)
         parts = list(_PART.finditer(text.strip()))
         if not parts or "".join(part.group() for part in parts) != text.strip():
             raise InvalidInputError("time", f"got {text!r}", "Pass a number and a unit, such as 90s, 10min or 1h30min")

@@ -18,6 +18,8 @@ from localsmooth.pipeline.asked import restored
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import (
     RunRecord,
+    RunRecordError,
+    Task,
     load_record,
     require_anytime,
     require_normalised_scores,
@@ -55,8 +57,8 @@ def recertify(run: str | os.PathLike[str], prove: Any = None, *, name: str | Non
     """
     record, settings, store = _opened(run, prove, changes)
     task = task_of(record.task)
+    sampled = _loaded(task, record, store)
     record = replace(record, method=task.shown_name(record, settings) if name is None else name)
-    sampled = task.load(record, store)
     return task.result(sampled, settings, record, store.configuration)
 
 
@@ -110,7 +112,7 @@ def certified_overlap(
     task = task_of(record.task)
     chosen, made = _numbers(record.item_names, items), as_bound(bound)
     return task.overlaps(
-        task.load(record, store),
+        _loaded(task, record, store),
         settings,
         record,
         store.configuration,
@@ -155,6 +157,22 @@ def _opened(
     if settings.needs_scores:
         require_normalised_scores(store)
     return record, settings, store
+
+
+def _loaded(task: type[Task[Any, Any]], record: RunRecord, store: DirectoryStore) -> Any:
+    """What the run kept, all of it from before or after another process wrote there.
+
+    Raises
+    ------
+    RunRecordError
+        If the run was replaced meanwhile: numbers of samples of one state do not belong to votes of another.
+    """
+    sampled = task.load(record, store)
+    # Whoever goes on with a run first changes its manifest, or takes away its record.
+    require_same_run(record, DirectoryStore(store.path, read_only=True))
+    if load_record(store.path) != record:
+        raise RunRecordError(f"{store.path} was written to while it was read. Try again")
+    return sampled
 
 
 def settings_of(run: str | os.PathLike[str]) -> Any:

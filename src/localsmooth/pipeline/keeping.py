@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import numpy as np
 import xarray as xr
 
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.results import save, set_aside
+from localsmooth.results import load, save, set_aside
 from localsmooth.runs import (
     DirectoryStore,
     FileStore,
@@ -237,7 +238,7 @@ def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
 
 
 def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> None:
-    """Write `result.nc`; an earlier one with other contents gets a number, and the user is told.
+    """Write `result.nc`; an earlier one with other contents gets a number, as does its `overlap.nc`.
 
     Parameters
     ----------
@@ -246,14 +247,33 @@ def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> 
     folder
         The run directory.
     together
-        Whether the earlier result is of the same settings and fewer samples, where such hold together.
+        Whether the earlier result is of the same settings and fewer samples, where such hold together if they are about
+        the same outputs.
     """
     target = folder / "result.nc"
-    kept = set_aside(result, target)
+    # Overlaps of other samples or labels shall not be shown beside this result.
+    kept = set_aside(result, target, folder / "overlap.nc")
     save(result, target)
-    if kept is not None and not together:
+    if kept is not None and not (together and _same_outputs(kept, result)):
         warnings.warn(
             f"{target} held another certificate from the same samples, which is kept as {kept.name}. The two do not "
             "hold together at one alpha: choose between settings before looking, or divide alpha among them",
             stacklevel=2,
         )
+
+
+def _same_outputs(earlier: Path, result: xr.Dataset) -> bool:
+    """Whether the same outputs of each item count: other labels may ignore others, which makes another event."""
+    try:
+        before, now = map(_counted, (load(earlier), result))
+    except InvalidInputError:
+        return False
+    return all(np.array_equal(before[name], now[name]) for name in before.keys() & now.keys())
+
+
+def _counted(result: xr.Dataset) -> dict[str, np.ndarray]:
+    """Places of the outputs that count, by item; those of padding never do."""
+    return {
+        str(name): np.argwhere(~ignored)
+        for name, ignored in zip(result["item"].values, result["ignored"].values, strict=True)
+    }

@@ -12,6 +12,7 @@ from typing import Any
 
 import xarray as xr
 
+from localsmooth.bounds import CountRule
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
 from localsmooth.execution import (
@@ -203,10 +204,13 @@ def _rounds(
         tallies: list[ItemTally | None] = [None] * len(subject.layouts)
         counted = rounds.counted(item)
         tallies[item] = collect_ended(store, item, subject.layouts[item], subject.counters, counted, plan=plan)
-        record = _record(assignment, run, plan, begun=[item])
+        extended = None if store.configuration is None else store.configuration.first
+        record = _record(assignment, run, plan, begun=[item], extended=extended, settings={})
         return task.result(assignment.collect(tallies), quick(prove), record, store.configuration)
 
-    rule = "a confidence sequence" if plan.stop is not None else prove.counted().sharing.name
+    sharing = prove.counted().sharing
+    sequence = plan.stop is not None and not isinstance(sharing, CountRule)
+    rule = "a confidence sequence" if sequence else sharing.name
     rounds.tell = Live(certify_rounds, live, rule)
     return rounds
 

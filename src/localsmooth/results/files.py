@@ -69,7 +69,7 @@ def _serialised(dataset: xr.Dataset, encoding: Mapping[str, Mapping[str, Any]]) 
     return content.getvalue()
 
 
-def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str]) -> Path | None:
+def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str], *beside: Path) -> Path | None:
     """Rename the file that `save` would replace, unless it holds the same numbers.
 
     Parameters
@@ -78,6 +78,8 @@ def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str]) -> Path | None:
         The result that is about to be saved.
     path
         Where.
+    beside
+        Files that are about the older result, and are renamed with it.
 
     Returns
     -------
@@ -95,6 +97,14 @@ def set_aside(dataset: xr.Dataset, path: str | os.PathLike[str]) -> Path | None:
             return None
     except InvalidInputError:
         pass  # damaged, or of another version: not ours to lose
+    for other in beside:
+        if other.exists():
+            _numbered(other)
+    return _numbered(target)
+
+
+def _numbered(target: Path) -> Path:
+    """Give a file the first number that is free; returns its new name."""
     number = 1
     while (kept := target.with_name(f"{target.stem}-{number}{target.suffix}")).exists():
         number += 1

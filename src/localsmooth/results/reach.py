@@ -56,9 +56,10 @@ def reach_words(reach: Reach, budgets: Mapping[str, Sequence[float | int]], boun
         # The reach is known to a thousandth or so.
         out = sum(size > farthest * 1.002 for size in sizes)
         if out and set(bounds) <= each.keys():
-            verbs = ("lies", "it costs", "certifies") if out == 1 else ("lie", "they cost", "certify")
-            which = "budgets" if len(reach) == 1 else kind
-            beyond.append(f"{out} of {len(sizes)} {which} {verbs[0]} beyond; {verbs[1]} time and {verbs[2]} nothing.")
+            verb, which = "lies" if out == 1 else "lie", "budgets" if len(reach) == 1 else kind
+            beyond.append(
+                f"{out} of {len(sizes)} {which} {verb} beyond: there, even votes that all agree certify nothing."
+            )
     if not told:
         return ""
     first = f"With these numbers of samples, noise and α, certificates can reach {' and '.join(told)}."

@@ -59,7 +59,8 @@ def require_anytime(settings: Any, *, sequence: bool, place: object, ended: bool
     problem = _problem(settings, sequence)
     if problem is None:
         return
-    otherwise = "let sampling go on to its end" if ended else "draw the larger number in another run directory"
+    # The same seed would draw the same samples again: an extended run that does not say so.
+    otherwise = "let sampling go on to its end" if ended else "draw from another seed in another run directory"
     raise InvalidInputError(
         problem[0],
         f"{(_ENDED if ended else _EXTENDED).format(place=place)}, and {problem[1]} a number of samples that is fixed "

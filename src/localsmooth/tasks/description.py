@@ -159,9 +159,14 @@ def _assumptions(
 ) -> list[str]:
     """Sentences that a promise rests on whatever the kind of input."""
     sentences: list[str] = []
-    holds = "the confidence sequence of early stopping"
-    if record.sequence is None:
-        holds = " and ".join(sorted({rule.name for rule in rules}))
+    # Rules that count need no sequence: early stopping or not, they bound the votes themselves.
+    bounding = {
+        rule.name
+        if record.sequence is None or isinstance(rule, CountRule)
+        else "the confidence sequence of early stopping"
+        for rule in rules
+    }
+    holds = " and ".join(sorted(bounding))
     if saving is not None and record.begun is not None:
         sentences.append(
             f"Sampling was ended before its plan of N₂ = {record.n_bound} samples per output group: "
@@ -169,12 +174,12 @@ def _assumptions(
             f"ended may depend on the votes: {holds} holds at every number of samples at once."
         )
     if saving is not None and record.sequence is not None:
+        saved = "" if record.begun is not None else f" ({saving.total:.1%} of the planned samples were saved)"
         sentences.append(
-            f"Output groups stopped sampling when they were decided, after at most N₂ = {record.n_bound} samples "
-            f"({saving.total:.1%} of the planned samples were saved). Votes are bounded by a confidence sequence, "
-            "which holds at every number of samples at once."
+            f"Output groups stop sampling when they are decided, after at most N₂ = {record.n_bound} samples{saved}. "
+            f"Votes are bounded by {holds}, which holds at every number of samples at once."
         )
-    if isinstance(settings.simultaneous, Automatic):
+    if isinstance(settings.simultaneous, Automatic) and record.sequence is None:
         chosen = Counter(rule.name for rule in rules)
         among = (
             ""

@@ -1,7 +1,8 @@
 """How far certificates can reach, before anything is drawn: what all outputs get if all of their votes agree.
 
 The ideal is certified by the code that certifies, with fewer outputs where that comes to the same. So nothing here is
-needed for a certificate to be true, and no real run gets farther.
+needed for a certificate to be true. No real run gets farther by rules that bound every output; rules that bound counts
+choose after the votes what all strata share, and other votes may lead to a choice that gets a little farther.
 """
 
 from __future__ import annotations

@@ -73,7 +73,8 @@ def kept_votes(record: RunRecord, index: int, store: Store) -> OutputVotes:
         scores,
         record.sequence,
         first,
-        record.n_bound,
+        # Whoever extends a run may have looked: shares of α must not follow that number.
+        record.n_bound if record.extended is None else record.extended,
         store.get_array(f"item{index}-clean") if store.has_array(f"item{index}-clean") else None,
         ended=record.sequence is None and record.begun is not None,
     )
