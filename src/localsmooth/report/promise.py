@@ -9,7 +9,7 @@ import xarray as xr
 
 from localsmooth.report.summary import best_curve, counted_words, has_target, headline_budget, headline_target, value_at
 from localsmooth.report.tables import percent
-from localsmooth.results import RATIO, RunInfo, run_info
+from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
 
 __all__ = [
     "BOUND_WORDS",
@@ -132,6 +132,7 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
         text = f"{what} {claim} under every {run.threat}, at ε = {budget:.4g} ({over})"
         if target != RATIO and has_target(dataset, RATIO):
             whole = value_at(dataset["budget"].values, best_curve(dataset, RATIO), budget)
-            text += f". Right or wrong: {percent(whole)}"
+            every = "Right or wrong" if target == ACCURACY else "Whichever prediction it is"
+            text += f". {every}: {percent(whole)}"
         made.append(Tile(method, percent(share), text))
     return made
