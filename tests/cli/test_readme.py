@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from localsmooth.cli.app import app
+from localsmooth.config import parse_configuration
 from localsmooth.results import load
 
 ROOT = Path(__file__).parents[2]
@@ -131,3 +133,12 @@ def test_the_problem_is_solved(tmp_path: Path) -> None:
     assert found is not None
     (tmp_path / "problem.json").write_text(found.group(1))
     invoke("solve", tmp_path / "problem.json", "--bound", "exact", "--verify")
+
+
+def test_file_of_perturbed_edges_is_a_valid_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "graph.npz"
+    path.touch()
+    text = changed(block("docs/recipes.md", "[edges]"), ("graph.npz", path.as_posix()))
+    made: Any = parse_configuration(tomllib.loads(text))
+    assert made.edges.clusters == 1
+    assert made.noise.distribution == "sparse-flips"

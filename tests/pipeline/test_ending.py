@@ -22,10 +22,13 @@ from rich.console import Console
 
 from localsmooth.bounds import Bonferroni, JointCount, KFamilywise
 from localsmooth.certificates import GaussianScores, OutputVotes
+from localsmooth.cli.summary import print_summary
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import CertifiedSoFar, JsonProgress, NoProgress, Part, RichProgress, ThreadExecutor, Until
 from localsmooth.layout import GridLayout
 from localsmooth.pipeline import NothingDrawnError, Run, certify, live, recertify
+from localsmooth.report import reach_of_result
+from localsmooth.report.promise import promise
 from localsmooth.results import load, run_info
 from localsmooth.runs import SamplingPlan, join
 from localsmooth.runs.directory import DirectoryStore
@@ -301,8 +304,32 @@ def test_people_and_programs_are_told() -> None:
     run(progress=RichProgress(Console(file=page, width=1 << 12), every=1e9))
     lines = [line for line in page.getvalue().splitlines() if ": certified at" in line]
     less, more = (int(100 * each // 24) for each in found[3]["certified"])
-    wanted = f"item 0: certified at 200 of 400 samples by joint_count (ratio): ε 0.2: ≥ {less} %, ε 0.4: ≥ {more} %"
-    assert lines[3] == wanted
+    group = "item 0: certified at 200 of 400 samples per output group, by joint_count (ratio): "
+    assert lines[3] == f"{group}ε 0.2: ≥ {less} %, ε 0.4: ≥ {more} %"
+
+
+def test_words_of_a_run_that_was_ended_say_so() -> None:
+    """Neither the promise nor the reach claim samples that were not drawn, and nothing is called saved."""
+    now = [0.0]
+
+    class Clock(NoProgress):
+        def advance(self, samples: int) -> None:
+            now[0] += 0.5
+
+    result = run(until=Until(10.0, clock=lambda: now[0]), progress=Clock())
+    page = io.StringIO()
+    print_summary({"localized": result}, Console(file=page, width=1 << 12))
+    said, told = page.getvalue(), promise(run_info(result))
+    assert "N₂ ≤ 400" in told
+    assert "N₂ ≤ 400" in said
+    assert "The certificate holds with probability 0.9 (" in said
+    assert "That is with all of N₂ = 400; fewer samples were counted" in said
+    assert "Sampling was ended: 600 of 2,400 samples counted, 75% left out" in said
+    assert "bounds joined over all outputs by joint_count" in said
+    assert not any(word in said for word in ("saved", "Stopped early"))
+    whole = run()
+    assert "N₂ = 400" in promise(run_info(whole))
+    assert "That is with all" not in reach_of_result(whole)
 
 
 @pytest.mark.usefixtures("eager")

@@ -15,7 +15,7 @@ from localsmooth.cli.commands import BoundName
 from localsmooth.cli.recertify import asked_settings
 from localsmooth.disk import require_writable
 from localsmooth.pipeline import certified_overlap
-from localsmooth.report import overlap_table
+from localsmooth.report import bound_samples, overlap_table
 from localsmooth.results import run_info, save_overlaps
 from localsmooth.tasks import load_record
 from localsmooth.terminal import terminal
@@ -76,4 +76,4 @@ def print_overlaps(overlaps: Mapping[str, xr.Dataset], console: Console) -> None
         words = f"Each of {dataset.sizes['item']} items holds with probability {1 - info.alpha:g} on its own"
         if not info.proven:
             words = "These numbers are NOT proven: the rule for many outputs does not hold for all of them at once"
-        console.print(f"{method}: {words} (N₁ = {info.n_candidate}, N₂ = {info.n_bound}); under every {info.threat}.")
+        console.print(f"{method}: {words} (N₁ = {info.n_candidate}, {bound_samples(info)}); under every {info.threat}.")

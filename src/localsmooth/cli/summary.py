@@ -15,8 +15,11 @@ from localsmooth.report import (
     TAIL_NOTE,
     acr_text,
     average_radius,
+    bound_samples,
     curve,
     curves_by_kind,
+    ended,
+    foundations,
     has_target,
     inline_title,
     percent,
@@ -27,7 +30,7 @@ from localsmooth.report import (
     value_at,
     why_nothing,
 )
-from localsmooth.results import Saving, budget_kinds, run_info, symbol
+from localsmooth.results import RunInfo, Saving, budget_kinds, run_info, symbol
 
 __all__ = ["print_summary"]
 
@@ -68,17 +71,19 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         shown = ", ".join(f"{word} {value:.3f}" for word, value in known.items() if value is not None)
         console.print(f"{method}: {shown}")
         if run.proven:
-            words = f"Each of {dataset.sizes['item']} items holds with probability {1 - run.alpha:g} on its own"
+            items = dataset.sizes["item"]
+            words = f"Each of {items} items holds" if items > 1 else "The certificate holds"
+            words += f" with probability {1 - run.alpha:g}" + " on its own" * (items > 1)
         else:
             words = "These numbers are NOT proven: the rule for many outputs does not hold for all of them at once"
-        console.print(f"  {words} (N₁ = {run.n_candidate}, N₂ = {run.n_bound}).")
+        console.print(f"  {words} (N₁ = {run.n_candidate}, {bound_samples(run)}).")
         for sentence in (*why_nothing(whole[method]), reach_of_result(whole[method])):
             if sentence:
                 console.print(f"  {sentence}", highlight=False)
         if run.smoothing is not None:
             console.print(f"  About {run.smoothing.line()}.")
         if run.saving is not None:
-            console.print(f"  {_saving(run.saving, dataset)}")
+            console.print(f"  {_saving(run.saving, dataset, ended(run))}", highlight=False)
         if run.left_out:
             shown = ", ".join(run.left_out[:_ITEMS]) + ", …" * (len(run.left_out) > _ITEMS)
             console.print(f"  Not certified, since sampling was ended before: {shown}.", markup=False, highlight=False)
@@ -86,6 +91,7 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             _print_agreement(agreement, console)
         for target in shown_targets({method: dataset}) if len(budget_kinds(whole[method])) == 2 else ():
             console.print(_pairs(whole[method], target), soft_wrap=False)
+    _print_foundations({method: run_info(dataset) for method, dataset in whole.items()}, console)
 
 
 def _curves(dataset: xr.Dataset) -> list[tuple[str, str]]:
@@ -113,12 +119,22 @@ def _print_agreement(agreement: CleanAgreement, console: Console) -> None:
         console.print(f"  {sentence}", style="bold", markup=False, highlight=False)
 
 
-def _saving(saving: Saving, dataset: xr.Dataset) -> str:
-    """Samples saved by stopping early, in total and for the first few items."""
-    total = f"Stopped early: {sum(saving.counted):,} of {sum(saving.planned):,} samples counted"
+def _saving(saving: Saving, dataset: xr.Dataset, by_somebody: bool) -> str:
+    """Samples that were not drawn, or not counted, in total and for the first few items."""
+    begins, word = ("Sampling was ended", "left out") if by_somebody else ("Stopped early", "saved")
+    total = f"{begins}: {sum(saving.counted):,} of {sum(saving.planned):,} samples counted"
     items = [f"{name} {share:.0%}" for name, share in zip(dataset["item"].values[:_ITEMS], saving.shares, strict=False)]
     more = ", …" if len(saving.shares) > _ITEMS else ""
-    return f"{total}, {saving.total:.0%} saved ({', '.join(items)}{more})."
+    return f"{total}, {saving.total:.0%} {word} ({', '.join(items)}{more})."
+
+
+def _print_foundations(runs: Mapping[str, RunInfo], console: Console) -> None:
+    """What certificates the numbers rest on, and which rule for many outputs, each sentence once."""
+    console.print("What it rests on:")
+    for names, sentences in foundations(runs, lambda run: run.assumptions).items():
+        whose = "" if len(names) == len(runs) else f"{', '.join(names)}: "
+        for sentence in sentences:
+            console.print(f"  {whose}{sentence}", markup=False, highlight=False)
 
 
 def _table(results: Mapping[str, xr.Dataset], target: str, budgets: Sequence[float]) -> Table:

@@ -104,7 +104,8 @@ class CertifiedSoFar:
             f"{symbol} {size:g}: ≥ {share} %" for (symbol, size), share in zip(self.budgets, shares, strict=True)
         )
         return (
-            f"{self.item}: certified at {self.n:,} of {self.planned:,} samples by {self.rule} ({self.target}): {shown}"
+            f"{self.item}: certified at {self.n:,} of {self.planned:,} samples per output group, by {self.rule} "
+            f"({self.target}): {shown}"
         )
 
 

@@ -7,6 +7,7 @@ from localsmooth.report.nothing import reach_of_result, why_nothing
 from localsmooth.report.overlap import overlap_table
 from localsmooth.report.panel import Panel
 from localsmooth.report.plane import Picturing, Plane, choose_plane
+from localsmooth.report.promise import bound_samples, ended, foundations
 from localsmooth.report.summary import (
     TAIL_NOTE,
     acr_text,
@@ -33,10 +34,13 @@ __all__ = [
     "Table",
     "acr_text",
     "average_radius",
+    "bound_samples",
     "choose_plane",
     "curve",
     "curves_by_kind",
     "curves_figure",
+    "ended",
+    "foundations",
     "has_target",
     "inline_title",
     "item_figure",

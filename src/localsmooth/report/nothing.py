@@ -7,6 +7,7 @@ import math
 import numpy as np
 import xarray as xr
 
+from localsmooth.report.promise import ended
 from localsmooth.report.tables import percent
 from localsmooth.results import RunInfo, budget_kinds, reach_words, rounded_down, run_info, symbol, target_title
 
@@ -18,7 +19,10 @@ _UNSURE = 0.5
 def reach_of_result(dataset: xr.Dataset) -> str:
     """Say how far certificates could reach with the run's numbers of samples; nothing where that is not known."""
     run = run_info(dataset)
-    return reach_words(run.reach, run.budgets, run.bound_names)
+    words = reach_words(run.reach, run.budgets, run.bound_names)
+    if words and ended(run):
+        words += f" That is with all of N₂ = {run.n_bound}; fewer samples were counted, and reach less far."
+    return words
 
 
 def why_nothing(dataset: xr.Dataset) -> list[str]:

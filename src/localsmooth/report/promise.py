@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import xarray as xr
 
 from localsmooth.report.summary import best_curve, counted_words, has_target, headline_budget, headline_target, value_at
 from localsmooth.report.tables import percent
-from localsmooth.results import RATIO, RunInfo, run_info
+from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
 
-__all__ = ["BOUND_WORDS", "OWN_BOUND", "Tile", "assumptions", "foundations", "promise", "tiles"]
+__all__ = [
+    "BOUND_WORDS",
+    "OWN_BOUND",
+    "Tile",
+    "assumptions",
+    "bound_samples",
+    "ended",
+    "foundations",
+    "promise",
+    "tiles",
+]
 
 
 BOUND_WORDS = {
@@ -37,24 +47,34 @@ class Tile:
     text: str
 
 
+def ended(run: RunInfo) -> bool:
+    """Whether sampling was ended before its plan by somebody, and not by a rule of its own."""
+    return run.saving is not None and (run.smoothing is None or "stop" not in run.smoothing.plan)
+
+
+def bound_samples(run: RunInfo) -> str:
+    """N₂, which is no more than the largest number where sampling stopped before its plan."""
+    return f"N₂ {'=' if run.saving is None else '≤'} {run.n_bound}"
+
+
 def promise(run: RunInfo) -> str:
     """The guarantee in one sentence, or that there is none."""
     if not run.proven:
         return (
             f"None. The confidence bounds follow a published rule that does not hold for many outputs "
-            f"at once (nominal α = {run.alpha:g}; N₁ = {run.n_candidate}, N₂ = {run.n_bound} samples per group). "
+            f"at once (nominal α = {run.alpha:g}; N₁ = {run.n_candidate}, {bound_samples(run)} samples per group). "
             f"The counts over {run.norm} budgets (in {run.units}) reproduce that publication and certify nothing."
         )
     confidence = f"{100 * (1 - run.alpha):.6g} %"
     if run.promise:
         return (
             f"For each item on its own, with probability at least {confidence} over the random samples "
-            f"(α = {run.alpha:g}; N₁ = {run.n_candidate}, N₂ = {run.n_bound}; ε in {run.units}): {run.promise}"
+            f"(α = {run.alpha:g}; N₁ = {run.n_candidate}, {bound_samples(run)}; ε in {run.units}): {run.promise}"
         )
     return (
         f"For each item on its own, with probability at least {confidence} over the random samples "
         f"(α = {run.alpha:g}; N₁ = {run.n_candidate} samples per output group to choose the candidates, "
-        f"N₂ = {run.n_bound} further ones to bound their probability): under every {run.threat} "
+        f"{bound_samples(run)} further ones to bound their probability): under every {run.threat} "
         f"(in {run.units}), at least the certified number of the smoothed classifier’s outputs keep their "
         f"prediction, all of them against this one perturbation of the whole input."
     )
@@ -81,11 +101,13 @@ def assumptions(run: RunInfo) -> list[str]:
     ]
 
 
-def foundations(runs: Mapping[str, RunInfo]) -> dict[tuple[str, ...], list[str]]:
+def foundations(
+    runs: Mapping[str, RunInfo], sentences: Callable[[RunInfo], Iterable[str]] = assumptions
+) -> dict[tuple[str, ...], list[str]]:
     """What the promises rest on, each sentence once: by the methods that it holds for, those of all methods first."""
     methods: dict[str, list[str]] = {}
     for method, run in runs.items():
-        for sentence in dict.fromkeys(assumptions(run)):
+        for sentence in dict.fromkeys(sentences(run)):
             methods.setdefault(sentence, []).append(method)
     made: dict[tuple[str, ...], list[str]] = {}
     for sentence, names in sorted(methods.items(), key=lambda entry: -len(entry[1])):
@@ -110,6 +132,7 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
         text = f"{what} {claim} under every {run.threat}, at ε = {budget:.4g} ({over})"
         if target != RATIO and has_target(dataset, RATIO):
             whole = value_at(dataset["budget"].values, best_curve(dataset, RATIO), budget)
-            text += f". Right or wrong: {percent(whole)}"
+            every = "Right or wrong" if target == ACCURACY else "Whichever prediction it is"
+            text += f". {every}: {percent(whole)}"
         made.append(Tile(method, percent(share), text))
     return made

@@ -137,7 +137,7 @@ def run_table(results: Mapping[str, xr.Dataset]) -> Table:
         "Items": lambda run, dataset: f"{dataset.sizes['item']}",
         "α": lambda run, dataset: f"{run.alpha:g}",
         "N₁ (candidate)": lambda run, dataset: f"{run.n_candidate:,}".replace(",", "\u202f"),
-        "N₂ (bound)": lambda run, dataset: f"{run.n_bound:,}".replace(",", "\u202f"),
+        "N₂ (bound)": lambda run, dataset: "≤ " * (run.saving is not None) + f"{run.n_bound:,}".replace(",", "\u202f"),
         "Norm": lambda run, dataset: run.norm,
         "Units": lambda run, dataset: run.units,
         "Time of all samples": lambda run, dataset: f"{run.seconds:,.1f} s".replace(",", "\u202f"),
