@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -25,10 +26,15 @@ _APART = "localized, every output bounded"
 
 
 def demo_configurations() -> dict[str, dict[str, Any]]:
-    """The demonstration's two configurations: localized noise, and isotropic noise at the smallest level."""
+    """The demonstration's two configurations: localized noise, and isotropic noise at the smallest level.
+
+    Isotropic noise gets as many passes in all as localized noise, which needs samples for every cell.
+    """
     localized = tomllib.loads(resources.files("localsmooth.scenes").joinpath("demo.toml").read_text(encoding="utf-8"))
     noise = dict(localized["noise"], sigma_max=localized["noise"]["sigma_min"])
-    isotropic = dict(localized, name="isotropic", layout={"cells": [1, 1]}, noise=noise)
+    cells, sampling = math.prod(localized["layout"]["cells"]), localized["sampling"]
+    sampling = {**sampling, **{stage: cells * sampling[stage] for stage in ("n_candidate", "n_bound")}}
+    isotropic = dict(localized, name="isotropic", layout={"cells": [1, 1]}, noise=noise, sampling=sampling)
     return {"localized": localized, "isotropic": isotropic}
 
 

@@ -27,8 +27,10 @@ from localsmooth.report import (
     reach_of_result,
     shown_targets,
     table_budgets,
+    uneven_work,
     value_at,
     why_nothing,
+    work_text,
 )
 from localsmooth.results import RunInfo, Saving, budget_kinds, run_info, symbol
 
@@ -59,6 +61,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         console.print(_table(shown, target, budgets), soft_wrap=False)
     if any(average_radius(d, target, b).tail > 0 for d in results.values() for target, b in _curves(d)):
         console.print(TAIL_NOTE)
+    if sentence := uneven_work(whole):
+        console.print(sentence, style="bold", markup=False, highlight=False)
     console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.")
     for method, dataset in results.items():
         run, numbers = run_info(dataset), prediction_numbers(dataset)
@@ -76,7 +80,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
             words += f" with probability {1 - run.alpha:g}" + " on its own" * (items > 1)
         else:
             words = "These numbers are NOT proven: the rule for many outputs does not hold for all of them at once"
-        console.print(f"  {words} (N₁ = {run.n_candidate}, {bound_samples(run)}).")
+        passes = "" if (work := work_text(run)) is None else f"; {work} passes of the model over an item"
+        console.print(f"  {words} (N₁ = {run.n_candidate}, {bound_samples(run)}{passes}).")
         for sentence in (*why_nothing(whole[method]), reach_of_result(whole[method])):
             if sentence:
                 console.print(f"  {sentence}", highlight=False)

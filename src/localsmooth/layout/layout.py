@@ -99,6 +99,16 @@ class Layout:
         """What the model sees when it predicts one output group."""
         return View() if self.views is None else self.views[group]
 
+    @property
+    def shown(self) -> Float[np.ndarray, " output_groups"]:
+        """Share of the input that the model is run on for each output group: what a sample of it costs."""
+        shape = self.inputs.labels.shape
+        made = np.ones(self.outputs.count)
+        for group in range(self.outputs.count):
+            for axis, crop in enumerate(reversed(self.view(group).inputs or ()), start=1):
+                made[group] *= len(range(shape[-axis])[crop]) / shape[-axis]
+        return made
+
     def level_map(self, group: int, crop: tuple[slice, ...] = ()) -> Float[np.ndarray, "..."]:
         """Noise level of every element of the input label map under one output group's distribution.
 

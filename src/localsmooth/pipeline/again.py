@@ -110,7 +110,7 @@ def certified_overlap(
     """
     record, settings, store = _opened(run, prove, changes)
     task = task_of(record.task)
-    chosen, made = _numbers(record.item_names, items), as_bound(bound)
+    chosen, made = _numbers([name for name, _ in record.kept_items], items), as_bound(bound)
     return task.overlaps(
         _loaded(task, record, store),
         settings,

@@ -23,6 +23,7 @@ from localsmooth.report.summary import (
 )
 from localsmooth.report.sweep import Sides, SweepPage, points_table, render_sweep, verdict
 from localsmooth.report.tables import Table, percent
+from localsmooth.report.work import alike, uneven_work, work_text
 
 __all__ = [
     "TAIL_NOTE",
@@ -33,6 +34,7 @@ __all__ = [
     "SweepPage",
     "Table",
     "acr_text",
+    "alike",
     "average_radius",
     "bound_samples",
     "choose_plane",
@@ -57,8 +59,10 @@ __all__ = [
     "save_figure",
     "shown_targets",
     "table_budgets",
+    "uneven_work",
     "value_at",
     "verdict",
     "why_nothing",
+    "work_text",
     "write_report",
 ]

@@ -36,6 +36,7 @@ from localsmooth.report.tables import (
     run_table,
     smoothing_table,
 )
+from localsmooth.report.work import uneven_work
 from localsmooth.results import (
     NO_LABEL,
     RunInfo,
@@ -149,6 +150,7 @@ def render_report(
         foundations=foundations(runs),
         tiles=tiles(main),
         headline_rule=headline_rule(*main.values()),
+        uneven=uneven_work(results),
         remarks={method: [*why_nothing(d), *filter(None, [reach_of_result(d)])] for method, d in results.items()},
         smoothing=smoothing_table(results),
         bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},

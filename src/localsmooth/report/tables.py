@@ -22,6 +22,7 @@ from localsmooth.report.summary import (
     table_budgets,
     value_at,
 )
+from localsmooth.report.work import work_text
 from localsmooth.results import NO_LABEL, RunInfo, run_info, target_title
 
 __all__ = [
@@ -138,6 +139,7 @@ def run_table(results: Mapping[str, xr.Dataset]) -> Table:
         "α": lambda run, dataset: f"{run.alpha:g}",
         "N₁ (candidate)": lambda run, dataset: f"{run.n_candidate:,}".replace(",", "\u202f"),
         "N₂ (bound)": lambda run, dataset: "≤ " * (run.saving is not None) + f"{run.n_bound:,}".replace(",", "\u202f"),
+        "Passes over an item": lambda run, dataset: work_text(run) or MISSING,
         "Norm": lambda run, dataset: run.norm,
         "Units": lambda run, dataset: run.units,
         "Time of all samples": lambda run, dataset: f"{run.seconds:,.1f} s".replace(",", "\u202f"),
@@ -148,7 +150,11 @@ def run_table(results: Mapping[str, xr.Dataset]) -> Table:
     }  # fmt: skip
     runs = [(run_info(dataset), dataset) for dataset in results.values()]
     rows = [[name, *(fact(run, dataset) for run, dataset in runs)] for name, fact in facts.items()]
-    note = "The time of all samples is added up over workers and interruptions: it is not the time that passed."
+    note = (
+        "Passes over an item: those of both stages and of all output groups; a pass over a window counts as its share "
+        "of the item. The time of all samples is added up over workers and interruptions: it is not the time that "
+        "passed."
+    )
     return Table(["", *results], rows, text_columns=1 + len(runs), note=note)
 
 

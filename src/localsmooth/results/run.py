@@ -111,6 +111,10 @@ class RunInfo:
     limit
         For results that certify nothing beyond 0: the same by kind, if the shares of votes were the probabilities,
         which more samples would lead to.
+    work
+        Passes of the model over a whole input that the samples of an item are worth, those of both stages and all
+        output groups, on average over the items of the run; a pass over a window counts as its share of the input.
+        None where that was not recorded.
     left_out
         Items of the run that are not in the result, since sampling was ended before they had enough samples.
 
@@ -146,6 +150,7 @@ class RunInfo:
     reach: dict[str, dict[str, float]] = field(default_factory=dict[str, dict[str, float]])
     limit: dict[str, float] = field(default_factory=dict[str, float])
     left_out: tuple[str, ...] = ()
+    work: float | None = None
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -163,6 +168,8 @@ class RunInfo:
         for name in ("n_candidate", "n_bound", "batch_size"):
             if getattr(self, name) < 1:
                 raise InvalidInputError(name, f"is {getattr(self, name)}", "Pass a number >= 1")
+        if self.work is not None and not 0 < self.work < math.inf:
+            raise InvalidInputError("work", f"is {self.work}", "Pass how many passes an item took")
         if not 0 <= self.seconds < math.inf:
             raise InvalidInputError("seconds", f"is {self.seconds}", "Pass the time spent sampling")
         if not self.class_names:
@@ -204,6 +211,7 @@ _JSON = (
     "reach",
     "limit",
     "left_out",
+    "work",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
@@ -215,6 +223,7 @@ _LATER = {
     "reach": "{}",
     "limit": "{}",
     "left_out": "[]",
+    "work": "null",
 }
 """What results from before these facts were recorded say about them."""
 

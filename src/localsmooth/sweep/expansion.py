@@ -188,7 +188,7 @@ def _require_flips(sweep: Sweep) -> None:
 
 
 def _require_equal(comparison: ComparisonSection, points: list[SweepPoint]) -> None:
-    if comparison.equal is None:
+    if comparison.equal in (None, "work"):
         return
     per_output = comparison.equal == "samples per output"
     counts: dict[str, int] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from localsmooth.config import GraphConfiguration
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.metrics import OperatingPoint
-from localsmooth.report import Sides, SweepPage, inline_title, render_sweep, save_figure
+from localsmooth.report import Sides, SweepPage, alike, inline_title, render_sweep, save_figure
 from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, read_outcomes
 from localsmooth.sweep.point import SweepPoint
@@ -56,7 +56,7 @@ def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepPage:
         radius=radius,
         bounds=bounds,
         methods=methods,
-        sides=[_sides(comparison, methods) for comparison in sweep.section.comparison],
+        sides=[_sides(comparison, methods, finished) for comparison in sweep.section.comparison],
         problems=[(o.point.method, o.point.label, o.problem) for o in outcomes if o.numbers is None],
         notes=notes,
         smoothings=[
@@ -106,14 +106,28 @@ def _largest(numbers: OperatingPoint) -> float:
     return max(numbers.radii.values(), default=0.0)
 
 
-def _sides(comparison: ComparisonSection, methods: dict[str, list[OperatingPoint]]) -> Sides:
+def _sides(
+    comparison: ComparisonSection, methods: dict[str, list[OperatingPoint]], finished: Sequence[Outcome]
+) -> Sides:
     note = "Numbers of samples differ." if comparison.equal is None else f"Equal {comparison.equal}."
+    if comparison.equal == "work":
+        compared = (*comparison.ours, *comparison.baselines)
+        runs = [one.run for one in finished if one.point.method in compared and one.run is not None]
+        note = _work_note([run.work for run in runs if run.work is not None])
     return Sides(
         comparison.title,
         {name: methods[name] for name in comparison.ours},
         {name: methods[name] for name in comparison.baselines},
         note,
     )
+
+
+def _work_note(works: Sequence[float]) -> str:
+    if not works:
+        return "It is not known how much work the methods did."
+    low, high = min(works), max(works)
+    said = f"{low:,.0f}" if round(low) == round(high) else f"{low:,.0f} to {high:,.0f}"
+    return f"{'Equal' if alike(works) else 'NOT equal'} work: {said} passes over an item."
 
 
 def write_sweep_report(sweep: Sweep, out: Path) -> SweepPage:

@@ -59,8 +59,9 @@ class ComparisonSection(Section):
     """Names of the methods that are to win."""
     baselines: list[str] = Field(min_length=1)
     """Names of the methods that they are compared with."""
-    equal: Literal["samples per output", "total samples"] | None = None
-    """What must be the same for all of these methods' points; checked before anything runs."""
+    equal: Literal["samples per output", "total samples", "work"] | None = None
+    """What must be the same for all of these methods' points. Numbers of samples are checked before anything runs;
+    "work", passes over an item with windows counted by their share, within a tenth, in the results."""
 
 
 class SweepSection(Section):

@@ -132,10 +132,23 @@ def run_facts(
         "assumptions": (*assumptions, *_assumptions(settings, rules, record, saving, outputs, one_basis)),
         "proven": all(rule.simultaneous for rule in rules),
         "saving": saving,
+        "work": _work(sampled, record),
         "left_out": tuple(record.left_out),
         "smoothing": describe_smoothing(configuration, [layout for layout, _ in sampled], record.sampled),
     }
     return RunInfo(**recorded | proven | said)
+
+
+def _work(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> float | None:
+    """Passes over the whole input that the samples of an item are worth; None where that is not known."""
+    if not record.shown or len(sampled) != len(record.certified_items):
+        return None
+    made: list[float] = []
+    for item, (layout, votes) in zip(record.certified_items, sampled, strict=True):
+        first = np.unique(layout.outputs.labels, return_index=True)[1]
+        counted = np.broadcast_to(votes.n, votes.votes.shape)[first] + record.n_candidate
+        made.append(float(counted @ np.array(record.shown[record.item_layouts[item]])))
+    return float(np.mean(made))
 
 
 def _saving(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> Saving | None:

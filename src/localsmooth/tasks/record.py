@@ -79,6 +79,9 @@ class Facts:
     sequence
         Confidence sequence that the votes are bounded with, where the number of samples depends on them (`n_bound`
         is then the largest number possible); None otherwise.
+    shown
+        Share of the input that a sample of each output group takes a pass over, by number of the layout; empty if that
+        is not known.
     further
         Names of what a method draws for each item beside the tallies.
     details
@@ -98,6 +101,7 @@ class Facts:
     device: str
     precision: str
     sequence: VoteConfidenceSequence | None = None
+    shown: list[list[float]] = field(default_factory=list[list[float]])
     further: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict[str, Any])
 

@@ -15,6 +15,7 @@ from localsmooth.certificates import require_applicable
 from localsmooth.collective import Bound
 from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
+from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian
 from localsmooth.results import finite_reach, reach_words
@@ -162,10 +163,13 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             assert method is not None
             return collect(method.draw(subject, plan, store, settings, options, progress))
 
+        numbers = number_layouts(layouts)
         facts = Facts(
             task=self.name,
             item_names=[item.name for item in self.items],
-            item_layouts=number_layouts(layouts),
+            item_layouts=numbers,
+            # What a method draws in a way of its own is not counted here.
+            shown=[] if method is not None and method.draws else _shown(numbers, layouts),
             class_names=names,
             labelled=self.items.labelled,
             ignore_label=self.items.ignore_label,
@@ -242,6 +246,12 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         before = described.get("name") if isinstance(described, dict) else None
         now = None if settings.method is None else settings.method.name
         return record.method if now == before else f"{record.method} ({now or 'collective'})"
+
+
+def _shown(numbers: Sequence[int], layouts: Sequence[Layout]) -> list[list[float]]:
+    """Share of the input that a pass is over, by number of the layout and by output group."""
+    distinct = dict(zip(numbers, layouts, strict=True))
+    return [distinct[number].shown.tolist() for number in sorted(distinct)]
 
 
 def _bound_names(settings: Settings) -> Sequence[str]:

@@ -151,6 +151,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             task=self.name,
             item_names=[self.called],
             item_layouts=[0],
+            shown=[layout.shown.tolist()],
             class_names=named_classes(self.graph, self.classifier.classes),
             labelled=True,
             ignore_label=None,
