@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from localsmooth.bounds import (
     SCORE_BOUNDS,
     SIMULTANEOUS,
+    Automatic,
     Bonferroni,
     CandidateVotes,
     CandidateWeights,
@@ -101,6 +102,7 @@ BASES = {
 }
 
 RULES = {
+    "automatic": (Automatic(), {}),
     "bonferroni": (Bonferroni(), {}),
     "k_familywise": (KFamilywise(2), {"k": 2}),
     "weighted_bonferroni": (CandidateWeights((0.6, 0.9)), {"thresholds": [0.6, 0.9]}),

@@ -59,6 +59,7 @@ OPTIONS = SamplingOptions(batch_size=64, check_model=False)
 def run(plan: SamplingPlan = STOPPING, thresholds: np.ndarray = EASY, **changes: object):
     images = [np.zeros((1, *SHAPE), np.float32), np.full((1, *SHAPE), 0.1, np.float32)]
     arguments = {"alpha": ALPHA, "budgets": [0.0, 0.2, 0.4], "options": OPTIONS, "progress": NoProgress()}
+    arguments |= {"simultaneous": Bonferroni()}  # the rule that needs the sequence
     return certify(threshold_model(thresholds), images, layout=LAYOUT, plan=plan, **(arguments | changes))  # type: ignore[arg-type]
 
 
@@ -106,7 +107,7 @@ def test_bounds_are_those_of_the_sequence_where_each_group_stopped() -> None:
 
 def test_target_is_what_the_largest_budget_takes() -> None:
     layout = LAYOUT.layout((1, *SHAPE), SHAPE)
-    settings = Settings(ALPHA, (0.1, 0.4), (GaussianVotes(),))
+    settings = Settings(ALPHA, (0.1, 0.4), (GaussianVotes(),), simultaneous=Bonferroni())
     goals = _goals(settings)
     smallest = layout.levels.min(axis=1)
     np.testing.assert_allclose([goal.target for goal in goals], norm.cdf(0.4 / smallest), atol=2e-4)

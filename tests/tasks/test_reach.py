@@ -179,7 +179,9 @@ def test_a_million_outputs_share_alpha_and_cost_little() -> None:
     outputs = Partition((np.arange(1_000_000) % 6).astype(np.int32).reshape(1000, 1000))
     layout = Layout(outputs, Partition(np.zeros(SHAPE, dtype=np.int32)), np.full((6, 1), 0.3))
     few = Layout(Partition(np.arange(6, dtype=np.int32)), layout.inputs, layout.levels)
-    many, little = (reach(one, ls.Settings(0.01, [1.0]))["naive"] for one in (layout, few))
+    many, little = (
+        reach(one, ls.Settings(0.01, [1.0], simultaneous=ls.bounds.Bonferroni()))["naive"] for one in (layout, few)
+    )
     # Φ⁻¹(level^(1/N)) · σ: an independent formula.
     for found, size in ((many, 1e6), (little, 6)):
         share = torch.tensor((0.01 / size) ** (1 / PLAN.n_bound), dtype=torch.float64)

@@ -99,8 +99,8 @@ class JointCount:
     fit
         Fit the prior to the votes of the candidate stage, where these were kept. It matters for strength alone.
     spare
-        Outputs to subtract from every count, which all strata share; 0 for none. By default what promises the most where
-        budgets of all sizes are asked for; runs then look at strata apart, too, and keep the better of the two.
+        Outputs to subtract from every count, which all strata share; 0 for none. By default what promises the most
+        where budgets of all sizes are asked for; runs then look at strata apart, too, and keep the better of the two.
 
     Raises
     ------
