@@ -17,9 +17,9 @@ from localsmooth.execution import (
     SerialExecutor,
     ThreadExecutor,
     default_executor,
+    draw_subject,
     named_executor,
     sample,
-    sample_subject,
 )
 from localsmooth.layout import grid_layout
 from localsmooth.models import CallableModel, Model, OutputKind, TorchModel
@@ -79,7 +79,7 @@ def test_what_is_no_executor_is_refused_before_anything_is_drawn(wrong: object) 
         return signs(batch)
 
     store = MemoryStore()
-    unchecked = inspect.unwrap(sample_subject)  # users have no shape checker that speaks first
+    unchecked = inspect.unwrap(draw_subject)  # users have no shape checker that speaks first
     with pytest.raises(InvalidInputError, match=r"^executor: got .*'serial', 'threads', 'processes', 'ray'"):
         unchecked(subject_of(exact_model(counted)), PLAN, store, executor=wrong)
     assert calls == 0

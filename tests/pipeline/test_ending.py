@@ -152,7 +152,7 @@ def test_a_stopping_rule_may_be_ended_too(tmp_path: Path) -> None:
     """Groups that are decided wait for nobody, and each is bounded at its own number of samples."""
     thresholds = np.full(SHAPE, -0.9)
     thresholds[:2, :2] = -0.3
-    for settings in (Settings(0.1, [0.0, 0.2]), replace(JOINT, budgets=(0.0, 0.2))):
+    for settings in (Settings(0.1, [0.0, 0.2], simultaneous=Bonferroni()), replace(JOINT, budgets=(0.0, 0.2))):
         until, out = Until(), tmp_path / settings.simultaneous.name
         how: dict[str, Any] = {"settings": settings, "stop": StopWhenDecided(target=0.9), "thresholds": thresholds}
         result = run(out, 4000, until=until, progress=Told(until, GROUPS * 8), images=1, **how)
@@ -161,7 +161,10 @@ def test_a_stopping_rule_may_be_ended_too(tmp_path: Path) -> None:
         assert record.begun == [0]
         counted = DirectoryStore(out, read_only=True).get_array("item0-n")
         assert len(set(np.unique(counted))) > 1
-        assert any("confidence sequence of early stopping holds" in each for each in run_info(result).assumptions)
+        holds = (
+            "joint_count" if isinstance(settings.simultaneous, JointCount) else "confidence sequence of early stopping"
+        )
+        assert any(f"{holds} holds" in each for each in run_info(result).assumptions)
         xr.testing.assert_equal(recertify(out), result)
         xr.testing.assert_equal(run(out, 4000, images=1, **how), run(n_bound=4000, images=1, **how))
 

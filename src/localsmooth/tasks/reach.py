@@ -252,7 +252,8 @@ def budget_steps(reach: Mapping[str, float], whole: bool = False, field: str = "
     if not 0 < largest < math.inf:
         problem = "nothing is certified beyond 0" if largest == 0 else "there is no limit"
         problem = "it cannot be told how far certificates reach" if math.isnan(largest) else problem
-        raise InvalidInputError(field, f'"auto" proposes none: {problem}', "Name the budgets")
+        remedy = "Draw more samples" if largest == 0 else "Name the budgets"
+        raise InvalidInputError(field, f'"auto" proposes none: {problem}', remedy)
     step = largest / _STEPS
     digits = 1 - math.floor(math.log10(step))
     step = math.floor(step * 10**digits) * 10.0**-digits

@@ -111,9 +111,9 @@ class Strategies(ABC):
     def alternatives(self: _Some) -> tuple[_Some, ...]:
         """The settings with each rule that certificates may come from, the first choice first."""
         if not isinstance(self.simultaneous, Automatic):
-            return (self, *self.apart())
+            return (self, *(replace(other, bounds=self.bounds) for other in self.apart()))
         counted = replace(self, simultaneous=JointCount())
-        return counted, *counted.apart(), replace(self, simultaneous=Bonferroni())
+        return *counted.alternatives(), replace(self, simultaneous=Bonferroni())
 
     def apart(self: _Some) -> tuple[_Some, ...]:
         """The other way to count, strata apart, where both are open: on the same event, so that the better one holds.
