@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from localsmooth.baselines.isotropic import counted_curve, item_result, require_isotropic, require_norm_ball
-from localsmooth.bounds import Bonferroni, FixedThresholdHolm
+from localsmooth.bounds import Automatic, Bonferroni, FixedThresholdHolm
 from localsmooth.certificates import ABSTAIN, GaussianVotes, certified_radius, gaussian_vote_eta
 from localsmooth.collective import power_up
 from localsmooth.errors import InvalidInputError
@@ -139,7 +139,7 @@ class SegCertify(_PerOutput):
         """
         require_norm_ball(self.name, settings.threat)
         holm = FixedThresholdHolm(self.tau)
-        if settings.simultaneous not in (Bonferroni(), holm):
+        if settings.simultaneous not in (Automatic(), Bonferroni(), holm):
             raise InvalidInputError(
                 "many_outputs",
                 f"{self.name} joins outputs by Holm's procedure, not by {settings.simultaneous.name}",
