@@ -32,8 +32,11 @@ def steep(rng: np.random.Generator, outputs: int) -> np.ndarray:
 MODELS = {"mixed": mixed, "sure": sure, "steep": steep}
 
 
-def promised(bounds: VoteBounds) -> float:
-    return float(np.mean([max(0, int((bounds.lower > asked).sum()) - bounds.discount) for asked in ASKED]))
+def promised(*ways: VoteBounds) -> float:
+    """The better of several ways to count, whatever is asked."""
+    return float(
+        np.mean([max([0, *(int((each.lower > asked).sum()) - each.discount for each in ways)]) for asked in ASKED])
+    )
 
 
 @pytest.mark.parametrize("samples", [128, 1_024, 100_000])
@@ -45,7 +48,9 @@ def test_hardly_less_is_promised_than_by_the_better_rule(model: str, outputs: in
     first = CandidateVotes(rng.binomial(100, 1 - u), 100)
     votes = rng.binomial(samples, 1 - u)
     made = {
-        JointCount(): promised(JointCount().count_bounds(votes, samples, ALPHA, group, first)),
+        JointCount(): promised(
+            *(JointCount(spare=each).count_bounds(votes, samples, ALPHA, group, first) for each in (None, 0))
+        ),
         Bonferroni(): promised(Bonferroni().lower_bounds(votes, samples, ALPHA)),
     }
     chosen = Automatic().choose(first, samples, ALPHA, group)
@@ -62,12 +67,6 @@ def test_either_rule_is_chosen_somewhere() -> None:
     assert Automatic().choose(CandidateVotes(np.zeros(30_000, np.int64), 9), 99, ALPHA, np.zeros(30_000, np.int64)) == (
         JointCount()
     )
-
-
-def test_the_choice_is_reproducible_and_follows_nothing_global() -> None:
-    first = CandidateVotes(np.random.default_rng(3).binomial(50, 0.95, 300), 50)
-    group = np.arange(300) % 3
-    assert len({Automatic().choose(first, n, ALPHA, group).name for n in [500] * 3}) == 1
 
 
 @pytest.mark.parametrize("repeats", [300, pytest.param(2_000, marks=pytest.mark.long)])

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Integer
-from scipy import special
+from jaxtyping import Bool, Integer
 
 from localsmooth.bounds.beta_mixture import candidate_prior
 from localsmooth.bounds.joint_count import JointCount
 from localsmooth.bounds.simultaneous import Bonferroni, VoteBounds
-from localsmooth.bounds.weighting import CandidateVotes
+from localsmooth.bounds.weighting import EVEN_BUDGETS, CandidateVotes
 
 __all__ = ["Automatic"]
 
@@ -21,8 +20,6 @@ _MANY = 20_000
 # A joint count that is expected to promise this much less is kept: joined by the collective problem it promises more
 # than output by output, which is what is compared here, and it holds after more samples, too.
 _TOLERATED = 0.01
-# What evenly spaced budgets ask for under Gaussian noise.
-_ASKED = special.ndtr(np.arange(74) / 20)
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,17 @@ class Automatic:
             return JointCount()
         prior, kind = candidate_prior(candidates)
         foretold = n_bound - prior.draw_errors(kind, n_bound, np.random.default_rng(0))
-        joint = JointCount().count_bounds(foretold, n_bound, alpha, group, candidates)
-        apart = Bonferroni().lower_bounds(foretold, n_bound, alpha)
-        counts = group >= 0
-        return JointCount() if _promised(joint, counts) >= (1 - _TOLERATED) * _promised(apart, counts) else Bonferroni()
+        # The better of what is shared and what is apart stands at each budget.
+        joint = [
+            rule.count_bounds(foretold, n_bound, alpha, group, candidates)
+            for rule in (JointCount(), JointCount(spare=0))
+        ]
+        promised = np.max([_promised(each, group >= 0) for each in joint], axis=0).mean()
+        single = _promised(Bonferroni().lower_bounds(foretold, n_bound, alpha), group >= 0).mean()
+        return JointCount() if promised >= (1 - _TOLERATED) * single else Bonferroni()
 
 
-def _promised(bounds: VoteBounds, counts: np.ndarray) -> float:
-    """Certified outputs, averaged over what may be asked of them."""
+def _promised(bounds: VoteBounds, counts: Bool[np.ndarray, " outputs"]) -> Integer[np.ndarray, " asked"]:
+    """Certified outputs, for all that may be asked of them."""
     lower = np.sort(bounds.lower[counts])
-    return float(np.maximum(lower.size - np.searchsorted(lower, _ASKED, "right") - bounds.discount, 0).mean())
+    return np.maximum(lower.size - np.searchsorted(lower, EVEN_BUDGETS, "right") - bounds.discount, 0)

@@ -42,18 +42,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Integer
-from scipy import special
 
 from localsmooth.blocks import look_up
-from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, candidate_prior
+from localsmooth.bounds.beta_mixture import broad_mixture, candidate_prior
 from localsmooth.bounds.cases import distinct_cases
+from localsmooth.bounds.evidence import Cases, Evidence, gathered
 from localsmooth.bounds.simultaneous import Bonferroni, VoteBounds
-from localsmooth.bounds.votes import Count, NumericalError
-from localsmooth.bounds.weighting import CandidateVotes
+from localsmooth.bounds.votes import Count
+from localsmooth.bounds.weighting import EVEN_BUDGETS, CandidateVotes
 from localsmooth.errors import InvalidInputError, require_whole_number
 
 __all__ = ["JointCount"]
@@ -66,25 +66,7 @@ _BIN = 0.25
 _RATIO = 1.7
 _LARGEST_SHARE = 1 / 16
 _TABLE = 1 << 24
-# What evenly spaced budgets ask for under Gaussian noise.
-_WANTED = 1 - special.ndtr(np.arange(74) / 20)
-
-
-class _Cases(NamedTuple):
-    """Kinds of outputs: their errors (more than `less`, at most `most`), votes and prior."""
-
-    less: Integer[np.ndarray, " cases"]
-    most: Integer[np.ndarray, " cases"]
-    trials: Integer[np.ndarray, " cases"]
-    kind: Integer[np.ndarray, " cases"]
-
-
-class _Evidence(NamedTuple):
-    """Lower bounds on log m_c(u) where it rises, case by case: grid points `at`, of case `case`."""
-
-    case: Integer[np.ndarray, " entries"]
-    at: Integer[np.ndarray, " entries"]
-    log: Float[np.ndarray, " entries"]
+_WANTED = 1 - np.array(EVEN_BUDGETS)
 
 
 @dataclass(frozen=True)
@@ -168,7 +150,7 @@ class JointCount:
         first, row = distinct_cases(number, trials, kind, outside)
         members = np.bincount(row, minlength=first.size) * (outside[first] > 0)
         head, case = distinct_cases(*(column[first].astype(np.int64) for column in (number, trials, kind)))
-        cases = _Cases(
+        cases = Cases(
             edges[number[first][head]], edges[number[first][head] + 1], trials[first][head], kind[first][head]
         )
         total, grid = int(members.sum()), _grid(int(trials.max()))
@@ -179,7 +161,7 @@ class JointCount:
         np.add.at(per, (place[place >= 0], case[place >= 0]), members[place >= 0])
         weight, scale = _weights(worth, look_up(place, row), per.sum(axis=1))
         least = deltas[0] / max(1.0, float(weight.max(initial=0.0)))
-        evidence = _evidence(cases, grid, prior, math.log(max(total, 1) / (alpha * least)))
+        evidence = gathered(cases, grid, prior, math.log(max(total, 1) / (alpha * least)))
         alone = look_up(_alone(evidence, head.size, alpha, grid)[case], row)
         if total == 0 or scale == 0:
             return VoteBounds(np.zeros(votes.size), 0, alone=alone)
@@ -256,54 +238,8 @@ def _ladder(total: int) -> Float[np.ndarray, " deltas"]:
     return np.concatenate([[0.25, 0.5], np.unique(np.round(np.geomspace(1.0, largest, steps)))])
 
 
-def _evidence(cases: _Cases, grid: Float[np.ndarray, " grid"], prior: BetaMixture, enough: float) -> _Evidence:
-    """Bound log m from below, from where it exceeds 0 to where it is enough for every λ.
-
-    log M is convex in the number of errors x (it is the logarithm of a mixture of e^(x·θ), less a linear function).
-    So the tangent at the most errors of a bin bounds it from below at all of them: its slope is at most the last
-    difference, which only counts against the bin where it is positive.
-    """
-    trials, kind = cases.trials.astype(np.float64), cases.kind
-    most = np.minimum(cases.most, cases.trials).astype(np.float64)
-    own = prior.evidence(most, trials, kind)
-    width = np.maximum(most - 1 - cases.less, 0.0)
-    before = prior.evidence(np.maximum(most - 1, 0), trials, kind)
-    rise = np.where(width > 0, own.log - before.log + own.error + before.error, 0.0)
-    if not bool(np.all(np.isfinite(own.log) & np.isfinite(rise))):
-        raise NumericalError("the evidence of a count of votes is not finite; no bound can be given")
-    log_u, log_v = np.log(grid), np.log1p(-grid)
-
-    def log_m(case: Integer[np.ndarray, " entries"], at: Integer[np.ndarray, " entries"]) -> np.ndarray:
-        errors, rights = most[case], trials[case] - most[case]
-        first, second = errors * log_u[at], rights * log_v[at]
-        slope = np.maximum(rise[case] - (log_u[at] - log_v[at]) * (1 + np.sign(log_u[at]) * 8 * _EPSILON), 0.0)
-        value = own.log[case] - own.error[case] - (first + second) - width[case] * slope
-        error = 16 * _EPSILON * (1 + np.abs(own.log[case]) + np.abs(first) + np.abs(second))
-        error += 16 * _EPSILON * width[case] * (slope + np.abs(log_u[at]))
-        return value - error
-
-    every = np.arange(most.size)
-    # m is 0 below the share of errors, where the likelihood still rises.
-    lowest = np.searchsorted(grid, most / trials * (1 + 4 * _EPSILON))
-
-    def first_above(target: float) -> Integer[np.ndarray, " cases"]:
-        low, high = lowest.copy(), np.full(most.size, grid.size)
-        while bool(np.any(low < high)):
-            middle = (low + high) // 2
-            open_ = low < high
-            above = log_m(every, np.minimum(middle, grid.size - 1)) >= target
-            high, low = np.where(open_ & above, middle, high), np.where(open_ & ~above, middle + 1, low)
-        return low
-
-    start, end = first_above(0.0), np.minimum(first_above(enough) + 1, grid.size)
-    length = np.maximum(end - start, 0)
-    case = np.repeat(every, length)
-    at = np.arange(case.size) - np.repeat(np.cumsum(length) - length, length) + start[case]
-    return _Evidence(case, at, log_m(case, at))
-
-
 def _alone(
-    evidence: _Evidence, cases: int, alpha: float, grid: Float[np.ndarray, " grid"]
+    evidence: Evidence, cases: int, alpha: float, grid: Float[np.ndarray, " grid"]
 ) -> Float[np.ndarray, " cases"]:
     """Bound of an output by itself: 1 − u for the first u that its evidence refutes at level α."""
     refuted = evidence.log >= -math.log(alpha) * (1 + 4 * _EPSILON)
@@ -315,7 +251,7 @@ def _alone(
 class _Losses:
     """For each δ, what each case adds to R along the grid: 1 − min(1, λm), by its differences."""
 
-    def __init__(self, evidence: _Evidence, grid: int, rate: float) -> None:
+    def __init__(self, evidence: Evidence, grid: int, rate: float) -> None:
         self.evidence, self.grid, self.rate = evidence, grid, rate
         self.new = np.flatnonzero(np.diff(evidence.case, prepend=-1))
 

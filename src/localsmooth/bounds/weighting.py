@@ -22,10 +22,11 @@ from localsmooth.bounds.simultaneous import Bonferroni, LevelStrategy, Simultane
 from localsmooth.bounds.votes import Count
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["CandidateRule", "CandidateVotes", "CandidateWeights", "CountRule", "Sharing", "complete"]
+__all__ = ["EVEN_BUDGETS", "CandidateRule", "CandidateVotes", "CandidateWeights", "CountRule", "Sharing", "complete"]
 
-# What evenly spaced budgets ask for under Gaussian noise: closely enough for bounds between two of them to matter.
-_THRESHOLDS = tuple(float(t) for t in special.ndtr(np.arange(74) / 20))
+EVEN_BUDGETS = tuple(float(t) for t in special.ndtr(np.arange(74) / 20))
+"""What evenly spaced budgets ask of label probabilities under Gaussian noise, so closely that bounds between matter."""
+
 _STEPS_PER_DECADE = 8
 _SMALLEST_WEIGHT = 1e-6
 _LOGIT = np.linspace(special.logit(1e-3), special.logit(1 - 1e-6), 200)
@@ -178,7 +179,7 @@ class CandidateWeights:
         If a number is out of range.
     """
 
-    thresholds: Sequence[float] = _THRESHOLDS
+    thresholds: Sequence[float] = EVEN_BUDGETS
     prior: tuple[float, float] = (1.0, 0.1)
     name: ClassVar[str] = "weighted_bonferroni"
     simultaneous: ClassVar[bool] = True

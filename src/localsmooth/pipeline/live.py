@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from localsmooth.collective import Envelope, Exact, Milp
+from localsmooth.collective import Envelope
 from localsmooth.execution import CertifiedSoFar, LiveProgress
 from localsmooth.results import RATIO, budget_kinds, run_info, symbol
 from localsmooth.tasks import FixedNumberError
@@ -26,7 +26,7 @@ _SHOWN = 3  # at quarters of the budgets
 
 def quick(settings: Any) -> Any:
     """The settings with the first of their targets, and the best of their bounds that takes milliseconds."""
-    swift = {name: bound for name, bound in settings.bounds.items() if not isinstance(bound, Exact | Milp)}
+    swift = {name: bound for name, bound in settings.bounds.items() if not bound.searches}
     name, bound = next(reversed(swift.items()), (Envelope.name, Envelope()))
     return replace(settings, bounds={name: bound}, targets=settings.targets[:1] or (RATIO,))
 

@@ -23,7 +23,7 @@ from localsmooth.bounds import (
     VoteConfidenceSequence,
 )
 from localsmooth.certificates import OutputVotes
-from localsmooth.collective import Bound, Constraints, Envelope, Exact, LinearProgram, Milp
+from localsmooth.collective import Bound, Constraints, Envelope, LinearProgram
 from localsmooth.errors import InvalidInputError
 from localsmooth.tasks.strategies import Strategies
 
@@ -172,7 +172,7 @@ def cheap_bounds(bounds: Mapping[str, Bound], constraints: Constraints) -> tuple
     constraints
         The threat.
     """
-    hard = {name for name, one in bounds.items() if isinstance(one, Exact | Milp) or one.time_limit is not None}
+    hard = {name for name, one in bounds.items() if one.searches or one.time_limit is not None}
     relaxed = isinstance(bounds.get("envelope"), Envelope) or bool(hard)
     made = {name: one for name, one in bounds.items() if name not in hard and not isinstance(one, LinearProgram)}
     made |= {} if relaxed else {name: one for name, one in bounds.items() if isinstance(one, LinearProgram)}

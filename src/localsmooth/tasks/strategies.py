@@ -23,7 +23,7 @@ from localsmooth.bounds import (
     Simultaneous,
 )
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import AnyBounds, Bound, Envelope, Exact, Milp, as_bounds
+from localsmooth.collective import AnyBounds, Bound, Envelope, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from localsmooth.tasks.targets import Target, as_targets
@@ -124,7 +124,7 @@ class Strategies(ABC):
         rule = self.simultaneous
         if not isinstance(rule, JointCount) or rule.spare is not None:
             return ()
-        swift = {name: Envelope() if isinstance(one, Exact | Milp) else one for name, one in self.bounds.items()}
+        swift = {name: Envelope() if one.searches else one for name, one in self.bounds.items()}
         return (replace(self, simultaneous=replace(rule, spare=0), bounds=swift),)
 
     def settled(

@@ -79,6 +79,9 @@ class Bound(ABC):
     name: ClassVar[str]
     """Name in configuration files and results; what has none of its own is called by its class."""
 
+    searches: ClassVar[bool] = False
+    """Whether it looks for exact answers, for seconds or more, where relaxations take milliseconds."""
+
     time_limit: Number | None = None
     """Seconds for the whole curve, None for no limit."""
 

@@ -41,6 +41,7 @@ class Exact(Bound):
     """
 
     name: ClassVar[str] = "exact"
+    searches: ClassVar[bool] = True
 
     gap: Number = 0
     time_limit: Number | None = 60.0

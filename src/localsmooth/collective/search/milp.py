@@ -46,6 +46,7 @@ class Milp(Bound):
     """
 
     name: ClassVar[str] = "milp"
+    searches: ClassVar[bool] = True
 
     bins: int | None = None
     time_limit: Number | None = 60.0
