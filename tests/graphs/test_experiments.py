@@ -47,7 +47,8 @@ def _run(*arguments: object) -> None:
 def test_every_figure_has_its_file():
     graphs = ("citeseer_appnp", "citeseer_gcn", "cora_ml_appnp")
     figures = {f"{graph}_{kind}" for graph in graphs for kind in ("additions", "deletions")}
-    assert {path.stem for path in FILES} == figures | {"citeseer_strictly_local"}
+    classes = {f"{data}_by_class_{kind}" for data in ("citeseer", "cora_ml") for kind in ("additions", "deletions")}
+    assert {path.stem for path in FILES} == figures | classes | {"citeseer_strictly_local"}
 
 
 @pytest.mark.parametrize("graph", ["citeseer_appnp", "citeseer_gcn", "cora_ml_appnp"])

@@ -99,7 +99,7 @@ def _least(kind: type[Any], kept: Mapping[str, Any]) -> Any:
     """Settings with their defaults wherever there is one; α and budgets are plain numbers, which any record holds."""
     needed = [name for name, parameter in signature(kind).parameters.items() if parameter.default is parameter.empty]
     try:
-        return kind(**{name: kept[name] for name in needed})
+        return kind(**{name: _value(kept[name], kind, name) for name in needed})
     except KeyError as error:
         remedy = (
             "Run the same certification into this directory again: the tallies are kept, the record is written anew"
@@ -119,10 +119,7 @@ def _field(kept: Any, made: Any, name: str) -> Any:
     """Make a field's value again, of the same form as the one that `made` has."""
     classes, usual = _classes(made, name), getattr(made, name)
     if not classes:
-        try:
-            return TypeAdapter(get_type_hints(type(made))[name]).validate_python(kept)
-        except ValidationError as error:
-            raise RunRecordError(f"settings.{name} is damaged: {error.errors()[0]['msg']}") from None
+        return _value(kept, type(made), name)
     value = _object(kept, classes)
     members = [value]
     if isinstance(usual, Mapping):
@@ -132,6 +129,14 @@ def _field(kept: Any, made: Any, name: str) -> Any:
     if not all(type(one) in classes.values() for one in members) and not (value is None and usual is None):
         raise RunRecordError(f"settings.{name} is damaged: {kept!r} does not describe it")
     return value
+
+
+def _value(kept: Any, kind: type[Any], name: str) -> Any:
+    """A plain value of a field, of the type that it is declared with."""
+    try:
+        return TypeAdapter(get_type_hints(kind)[name]).validate_python(kept)
+    except ValidationError as error:
+        raise RunRecordError(f"settings.{name} is damaged: {error.errors()[0]['msg']}") from None
 
 
 def _described(value: Any, classes: Mapping[str, Any]) -> Any:

@@ -147,7 +147,13 @@ def _work(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) -> f
     for item, (layout, votes) in zip(record.certified_items, sampled, strict=True):
         first = np.unique(layout.outputs.labels, return_index=True)[1]
         counted = np.broadcast_to(votes.n, votes.votes.shape)[first] + record.n_candidate
-        made.append(float(counted @ np.array(record.shown[record.item_layouts[item]])))
+        shares = record.shown[record.item_layouts[item]]
+        if len(shares) != len(counted):
+            raise RunRecordError(
+                f"The record of the run says what a sample of {len(shares)} output groups costs (shown), but there are "
+                f"{len(counted)}: it is damaged. Run the same certification into its directory again"
+            )
+        made.append(float(counted @ np.array(shares)))
     return float(np.mean(made))
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from localsmooth.bounds import VoteConfidenceSequence
 from localsmooth.disk import write_atomically
@@ -42,6 +42,7 @@ FINISHED = "certification.json"
 _VERSION = 2
 _ENDED = 3  # earlier versions would take the number of samples for the planned one
 _LARGEST_FILE = 1 << 26
+_REWRITTEN = "Run the same certification into this directory again: the tallies are kept, the record is written anew"
 
 
 class RunRecordError(LocalsmoothError):
@@ -199,7 +200,7 @@ def load_record(folder: Path) -> RunRecord:
         )
     if path.stat().st_size > _LARGEST_FILE:
         raise RunRecordError(f"{path} is too large to be a record of a run")
-    remedy = "Run the same certification into this directory again: the tallies are kept, the record is written anew"
+    remedy = _REWRITTEN
     try:
         content = json.loads(path.read_bytes())
         if not isinstance(content, dict) or content.pop("sha256", None) != _digest(cast("dict[str, Any]", content)):
@@ -224,7 +225,43 @@ def load_record(folder: Path) -> RunRecord:
         raise RunRecordError(f"{path} is damaged: it names items that it does not have. {remedy}")
     if len(record.item_layouts) != len(record.item_names):
         raise RunRecordError(f"{path} is damaged: it names {len(record.item_names)} items inconsistently")
+    if record.shown and not (
+        len(record.shown) > max(record.item_layouts, default=0)
+        and all(0 < one <= 1 for row in record.shown for one in row)
+    ):
+        raise RunRecordError(f"{path} is damaged: shown holds no shares of passes for each layout. {remedy}")
     return record
+
+
+class _Item(BaseModel, strict=True):
+    content: str = ""
+    layout: str = ""
+
+
+class _Plan(BaseModel, strict=True):
+    stop: dict[str, Any] = {}
+
+
+class _Sealed(BaseModel, strict=True):
+    """The parts of a sealed configuration that are read back; a stranger can seal others."""
+
+    plan: _Plan = _Plan()
+    noise: dict[str, Any] = {}
+    model: dict[str, Any] = {}
+    counters: dict[str, list[dict[str, Any]]] = {}
+    items: list[_Item] = []
+    graph: str = ""
+    layout: str = ""
+
+
+def _sealed(store: DirectoryStore) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
+    try:
+        _Sealed.model_validate(content)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise RunRecordError(f"{store.path}: the configuration of its tallies is damaged at {where}") from None
+    return content
 
 
 def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
@@ -235,7 +272,7 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     RunRecordError
         If the two name other numbers of samples, another noise, sequence or layouts.
     """
-    content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
+    content = _sealed(store)
     plan, noise = content.get("plan", {}), content.get("noise")
     sequence = None if record.sequence is None else [record.sequence.a, record.sequence.b]
     layouts = [item.get("layout") for item in content.get("items", ())]  # numbered as they come
@@ -247,10 +284,7 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
         or plan.get("stop", {}).get("sequence", sequence) != sequence
         or (layouts and [list(dict.fromkeys(layouts)).index(one) for one in layouts] != record.item_layouts)
     ):
-        raise RunRecordError(
-            f"{store.path}: {FINISHED} does not belong to these tallies. Run the same certification into this "
-            "directory again: the tallies are kept, the record is written anew"
-        )
+        raise RunRecordError(f"{store.path}: {FINISHED} does not belong to these tallies. {_REWRITTEN}")
 
 
 def require_normalised_scores(store: DirectoryStore) -> None:
@@ -261,7 +295,7 @@ def require_normalised_scores(store: DirectoryStore) -> None:
     RunRecordError
         If the counters of the tallies do not say that they normalised.
     """
-    content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
+    content = _sealed(store)
     counted = content.get("counters", {}).get("bound", [])
     if any(one.get("name") == CandidateScores.name and {**one, **NORMALISED} != one for one in counted):
         raise RunRecordError(
