@@ -152,7 +152,7 @@ class SparseSmooth(ItemMethod):
 
     horizon: int = 512
     counts = True
-    name = "sparse_smooth"
+    name = "sparse-smooth"
 
     def __post_init__(self) -> None:
         if self.horizon < 1:
