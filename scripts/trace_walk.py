@@ -120,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rooms", action="store_true", help="one line per room instead of one per file")
     shown = parser.parse_args()
+    torch.set_num_threads(1)  # the same files on every machine: more threads copy the model
     import_everything()
     for name, make in (("image", image), ("graph", graph)):
         files = walked(make)
