@@ -8,7 +8,7 @@ choose after the votes what all strata share, and other votes may lead to a choi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +32,6 @@ __all__ = [
     "Planned",
     "budget_steps",
     "cheap_bounds",
-    "farther",
     "farthest",
     "settled_bounds",
     "unanimous",
@@ -183,7 +182,9 @@ def cheap_bounds(bounds: Mapping[str, Bound], constraints: Constraints) -> tuple
     return made, {name: name for name in made} | same
 
 
-def farthest(holds: Callable[[float], bool], start: float = 1.0, whole: bool = False, most: float = math.inf) -> float:
+def farthest(
+    holds: Callable[[float], bool], start: float = 1.0, whole: bool = False, most: float = math.inf, least: float = 0.0
+) -> float:
     """Return the largest budget at which something is certified, a thousandth or so below the limit; `inf` for none.
 
     Parameters
@@ -196,7 +197,11 @@ def farthest(holds: Callable[[float], bool], start: float = 1.0, whole: bool = F
         Whether budgets are whole numbers.
     most
         What there is to spend at all: where something is certified there, there is no limit.
+    least
+        What is known to be reached otherwise: returned where nothing is certified a thousandth beyond it.
     """
+    if math.isinf(least) or (least > 0 and not holds(least + 1 if whole else least * (1 + _PRECISION))):
+        return least
     if not holds(0.0):
         return 0.0
     low, high = 0.0, start
@@ -215,20 +220,6 @@ def farthest(holds: Callable[[float], bool], start: float = 1.0, whole: bool = F
         middle = float((low + high) // 2) if whole else (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
-
-
-def farther(reaches: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The farthest of several reaches, by collective bound.
-
-    Parameters
-    ----------
-    reaches
-        Each by bound.
-    """
-    made: dict[str, float] = {}
-    for reach in reaches:
-        made |= {name: max(value, made.get(name, 0.0)) for name, value in reach.items()}
-    return made
 
 
 def budget_steps(reach: Mapping[str, float], whole: bool = False, field: str = "budgets") -> tuple[float, ...]:

@@ -19,7 +19,16 @@ from localsmooth.tasks.overlap import for_overlaps, label_pairs, require_labels
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike, kinds_of
 from localsmooth.tasks.targets import Target, stakes_of
 
-__all__ = ["certify_item", "certify_overlaps", "counted_outputs", "counting_groups", "item_stakes", "target_kinds"]
+__all__ = [
+    "bounded_outputs",
+    "certified_curves",
+    "certify_item",
+    "certify_overlaps",
+    "counted_outputs",
+    "counting_groups",
+    "item_stakes",
+    "target_kinds",
+]
 
 
 def item_stakes(
@@ -111,13 +120,13 @@ def certify_item(
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
         if certified is None or isinstance(settings.sharing, CountRule):
-            certified = _certified(item, noise, settings, alike(stakes, ignored))
+            certified = bounded_outputs(item, noise, settings, alike(stakes, ignored))
         valued[target] = stakes.left_by(certified.base.prediction)
-        made = _curves(certified.base, valued[target], threat, item.layout.inputs.count, settings, say)
+        made = certified_curves(certified.base, valued[target], threat, item.layout.inputs.count, settings, say)
         for other in settings.apart() if certified.base.gives_away else ():
-            base = _certified(item, noise, other, alike(stakes, ignored)).base
+            base = bounded_outputs(item, noise, other, alike(stakes, ignored)).base
             left = stakes.left_by(base.prediction)
-            more = _curves(base, left, threat, item.layout.inputs.count, other, say)
+            more = certified_curves(base, left, threat, item.layout.inputs.count, other, say)
             made = {name: curve.at_least(more[name]) for name, curve in made.items()}
             valued[target] = max(valued[target], left, key=lambda each: each.stake.most)
         curves |= {(target, name): curve for name, curve in made.items()}
@@ -165,14 +174,23 @@ def certify_overlaps(item: SampledItem, noise: Noise, settings: Settings, bound:
     label = require_labels(item.name, item.label, counted).ravel()
     candidate = item.votes.candidate.astype(np.int64)
     pairs = label_pairs(candidate, label, counted)
-    base = _certified(item, noise, for_overlaps(settings), Alike(pairs, None)).base
+    base = bounded_outputs(item, noise, for_overlaps(settings), Alike(pairs, None)).base
     base.require_whole(pairs + 1)
     threat = settings.threat.threat(settings.budgets, item.image, item.layout, noise)
     problem = Problem(base.weights, base.eta, base.group, threat, counted)
     return certify_overlap(problem, candidate, label, None, bound, tolerance, discount=base.discount)
 
 
-def _certified(item: SampledItem, noise: Noise, settings: Settings, outputs: Alike) -> CertifiedOutputs:
+def bounded_outputs(item: SampledItem, noise: Noise, settings: Settings, outputs: Alike) -> CertifiedOutputs:
+    """Bound the votes of an item and make the base certificates.
+
+    Parameters
+    ----------
+    item, noise, settings
+        As for `certify_item`.
+    outputs
+        Which of them are valued alike.
+    """
     return certify_outputs(
         item.votes,
         noise,
@@ -187,7 +205,7 @@ def _certified(item: SampledItem, noise: Noise, settings: Settings, outputs: Ali
     )
 
 
-def _curves(
+def certified_curves(
     base: BaseCertificates,
     stakes: Stakes,
     threat: Threat,
@@ -195,7 +213,23 @@ def _curves(
     settings: Settings,
     tell: Callable[[str], None] | None,
 ) -> dict[str, CertifiedCurve]:
-    """What every collective bound certifies of one target."""
+    """What every collective bound certifies of one target.
+
+    Parameters
+    ----------
+    base
+        Base certificates of the outputs.
+    stakes
+        What they are worth.
+    threat
+        With the budgets.
+    input_groups
+        How many there are.
+    settings
+        With the collective bounds.
+    tell
+        As for `certify_item`.
+    """
     budgets = len(settings.budgets)
     if not stakes.qualify.any():
         nothing = np.zeros(budgets)

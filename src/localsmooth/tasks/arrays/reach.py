@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 
 from localsmooth.bounds import CandidateRule, CountRule
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import BinaryNoise, Noise
-from localsmooth.tasks.arrays.item import certify_item
+from localsmooth.results import ItemResult
+from localsmooth.tasks.arrays.item import bounded_outputs, certified_curves, item_stakes
 from localsmooth.tasks.arrays.sampled import SampledItem
-from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.arrays.settings import ItemMethod, Settings
 from localsmooth.tasks.reach import (
     KnownVotes,
     Planned,
     budget_steps,
     cheap_bounds,
-    farther,
     farthest,
     settled_bounds,
     unanimous,
 )
+from localsmooth.tasks.stakes import alike
 from localsmooth.tasks.targets import Ratio
 
 __all__ = ["ArrayReach", "reach_of_items", "reach_of_shares", "with_budgets"]
+
+_Counts = Callable[[str, float], float]
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,44 +55,62 @@ class ArrayReach:
     noise: Noise
     settings: Settings
 
-    def by_bound(self) -> dict[str, float]:
-        """The largest budget at which each cheap collective bound, or the method, certifies anything."""
-        method, settings = self.settings.method, replace(self.settings, targets=(Ratio(),))
+    def by_bound(self, least: Mapping[str, float] = _NOTHING) -> dict[str, float]:
+        """The largest budget at which each cheap collective bound, or the method, certifies anything.
+
+        Parameters
+        ----------
+        least
+            What is reached otherwise, by bound; returned where this does not reach farther.
+        """
+        settings = replace(self.settings, targets=(Ratio(),))
         item = replace(self.item, label=None, votes=self.votes)
         columns = len(self.noise.kinds) * item.layout.inputs.count
         threat = settings.threat.threat((1.0,), item.image, item.layout, self.noise).constraints(columns)
-        if method is not None:
-            names = {name: name for name in method.bound_names(settings)}
-        else:
-            item = _reduced(item, self.votes)
+        if settings.method is None:
             cheap, names = cheap_bounds(settings.bounds, threat)
-            settings = replace(settings, bounds=cheap)
-        known: dict[float, dict[str, int | float]] = {}
-
-        def certified(name: str, budget: float) -> bool:
-            if budget not in known:
-                asked = replace(settings, budgets=(budget,))
-                certify = certify_item if method is None else method.certify
-                curves = certify(item, self.noise, asked).curves
-                known[budget] = {bound: curve.certified[0] for (_, bound), curve in curves.items()}
-            return bool(known[budget][name] > 0)
-
+            counts, radius = self._collective(_reduced(item, self.votes), replace(settings, bounds=cheap))
+        else:
+            names = {name: name for name in settings.method.bound_names(settings)}
+            counts, radius = self._method(item, settings, settings.method)
         whole = isinstance(self.noise, BinaryNoise)
-        start = 1.0 if whole else self._start(item, settings)
+        # The farthest that one output reaches by itself, as far as that is known.
+        finite = radius[np.isfinite(radius)]
+        start = 1.0 if whole else float(finite.max(initial=0.0)) or 1.0
         most = float(threat.caps.sum()) if whole else math.inf
         found = {
-            name: farthest(lambda budget, name=name: certified(name, budget), start, whole, most)
+            name: farthest(lambda budget, name=name: counts(name, budget) > 0, start, whole, most, least.get(name, 0.0))
             for name in dict.fromkeys(names.values())
         }
-        return {name: found[source] for name, source in names.items()}
+        return {name: max(found[source], least.get(name, 0.0)) for name, source in names.items()}
 
-    def _start(self, item: SampledItem, settings: Settings) -> float:
-        """The farthest that one output reaches by itself, as far as that is known."""
-        asked = replace(settings, budgets=(0.0,))
-        certify = certify_item if settings.method is None else settings.method.certify
-        radius = np.asarray(certify(item, self.noise, asked).radius)
-        finite = radius[np.isfinite(radius)]
-        return float(finite.max(initial=0.0)) or 1.0
+    def _collective(self, item: SampledItem, settings: Settings) -> tuple[_Counts, np.ndarray]:
+        """What each collective bound certifies at a budget, and each output's radius; votes are bounded once."""
+        stakes = item_stakes(item, item.votes.candidate.astype(np.int64), settings.targets)[Ratio().name]
+        certified = bounded_outputs(item, self.noise, settings, alike(stakes))
+        left = stakes.left_by(certified.base.prediction)
+
+        def counts(name: str, budget: float) -> float:
+            asked = replace(settings, budgets=(budget,), bounds={name: settings.bounds[name]})
+            threat = settings.threat.threat(asked.budgets, item.image, item.layout, self.noise)
+            curves = certified_curves(certified.base, left, threat, item.layout.inputs.count, asked, None)
+            return float(curves[name].certified[0])
+
+        return counts, settings.threat.radius(certified.shown.base, item.image, item.layout, self.noise)
+
+    def _method(self, item: SampledItem, settings: Settings, method: ItemMethod) -> tuple[_Counts, np.ndarray]:
+        """The same for a method that certifies in its own way."""
+
+        @cache
+        def certified(budget: float) -> ItemResult:
+            return method.certify(item, self.noise, replace(settings, budgets=(budget,)))
+
+        def counts(name: str, budget: float) -> float:
+            return next(
+                float(curve.certified[0]) for (_, bound), curve in certified(budget).curves.items() if bound == name
+            )
+
+        return counts, certified(0.0).radius
 
 
 def _reduced(item: SampledItem, votes: KnownVotes) -> SampledItem:
@@ -122,11 +146,11 @@ def reach_of_items(
         return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
-        return farther(
-            ArrayReach(item, votes, noise, each).by_bound()
-            for each in settings.alternatives()
-            for item, votes in _ideals(items, noise, each, planned)
-        )
+        found: Mapping[str, float] = {}
+        for each in settings.alternatives():
+            for item, votes in _ideals(items, noise, each, planned):
+                found = ArrayReach(item, votes, noise, each).by_bound(found)
+        return found
 
 
 def _ideals(

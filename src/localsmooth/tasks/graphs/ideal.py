@@ -22,7 +22,6 @@ from localsmooth.tasks.reach import (
     Planned,
     budget_steps,
     cheap_bounds,
-    farther,
     farthest,
     settled_bounds,
     unanimous,
@@ -52,8 +51,10 @@ def reach_of_nodes(
     group = layout.outputs.labels[nodes].astype(np.int64)
     if settings.strictly_local or settings.needs_scores:
         return {}
-    found = [_reach(graph, layout, group, each, unanimous(group, planned, each)) for each in settings.alternatives()]
-    return {kind: farther([each[kind] for each in found]) for kind in KINDS}
+    found: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
+    for each in settings.alternatives():
+        found = _reach(graph, layout, group, each, unanimous(group, planned, each), found)
+    return found
 
 
 def reach_of_node_shares(
@@ -76,7 +77,7 @@ def reach_of_node_shares(
         return {}
     group = layout.outputs.labels[nodes].astype(np.int64)
     known = KnownVotes.of_shares(votes.part(nodes))
-    found = _reach(graph, layout, group, settings, known)
+    found = _reach(graph, layout, group, settings, known, {kind: {} for kind in KINDS})
     return {kind: max(each.values()) for kind, each in found.items() if np.isfinite(max(each.values()))}
 
 
@@ -86,7 +87,9 @@ def _reach(
     group: Int[np.ndarray, "nodes"],
     settings: GraphSettings,
     votes: KnownVotes,
+    least: Mapping[str, Mapping[str, float]],
 ) -> dict[str, dict[str, float]]:
+    """Search by kind and bound; what is reached otherwise is returned where this does not reach farther."""
     few = settled_bounds(votes, group)
     base = certify_outputs(
         votes.part(few),
@@ -124,11 +127,14 @@ def _reach(
     for kind, room in zip(KINDS, caps, strict=True):
         found = {
             name: farthest(
-                lambda budget, kind=kind, name=name: count(kind, name, budget) > 0, whole=True, most=float(room.sum())
+                lambda budget, kind=kind, name=name: count(kind, name, budget) > 0,
+                whole=True,
+                most=float(room.sum()),
+                least=least[kind].get(name, 0.0),
             )
             for name in dict.fromkeys(names.values())
         }
-        made[kind] = {name: found[source] for name, source in names.items()}
+        made[kind] = {name: max(found[source], least[kind].get(name, 0.0)) for name, source in names.items()}
     return made
 
 
