@@ -255,7 +255,7 @@ def test_the_search_finds_a_limit_from_below(limit: float) -> None:
     for known in (limit / 2, limit, limit * 3, float("inf")):  # what is known to be reached otherwise
         assert max(known, limit * 0.998) <= max(known, farthest(lambda budget: budget <= limit, least=known))
         assert farthest(lambda budget: budget <= limit, least=known) == known or known < limit
-    assert farthest(lambda budget: budget <= limit, whole=True, least=int(limit)) == int(limit)
+    assert farthest(lambda budget: budget <= limit, whole=True, least=float(int(limit))) == int(limit)
 
 
 class _First(torch.nn.Module):

@@ -200,14 +200,17 @@ def farthest(
     least
         What is known to be reached otherwise: returned where nothing is certified a thousandth beyond it.
     """
-    if math.isinf(least) or (least > 0 and not holds(least + 1 if whole else least * (1 + _PRECISION))):
-        return least
-    if not holds(0.0):
-        return 0.0
     low, high = 0.0, start
+    if least > 0:
+        beyond = least + 1 if whole else least * (1 + _PRECISION)
+        if math.isinf(least) or not holds(beyond):
+            return least
+        low, high = beyond, max(start, 2 * beyond)
     close = start * (1 - _PRECISION / 2)
-    if not whole and holds(close):
+    if not whole and close > low and holds(close):
         low = close
+    elif low == 0 and not holds(0.0):
+        return 0.0
     for _ in range(_DOUBLINGS):
         if not holds(high):
             break
