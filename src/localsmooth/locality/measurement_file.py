@@ -57,7 +57,7 @@ def read_measurement(path: Path, field: str = "locality") -> Measurement:
         shares = fits and plain and bool(((agreement >= 0) & (agreement <= 1)).all())
         if not shares or not (np.diff(levels) > 0).all() or counts.shape != (2,):
             raise ValueError("its arrays are not those of a measurement")
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
+    except (ValueError, TypeError, OSError, EOFError, KeyError, BadZipFile) as error:
         raise InvalidInputError(
             field, f"{path} is no measured locality ({error})", "Measure it with localsmooth locality"
         ) from None

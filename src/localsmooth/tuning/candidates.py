@@ -68,7 +68,7 @@ class Remembering:
         return Layout(made.outputs, made.inputs, made.levels, made.views, made.origins | self.origins)
 
 
-def isotropic_candidates(levels: Sequence[float], axes: int = 2) -> list[Candidate]:
+def isotropic_candidates(levels: Sequence[float | int], axes: int = 2) -> list[Candidate]:
     """Isotropic noise of several levels.
 
     Parameters
@@ -85,10 +85,10 @@ def isotropic_candidates(levels: Sequence[float], axes: int = 2) -> list[Candida
 
 
 def grid_candidates(
-    levels: Sequence[float],
+    levels: Sequence[float | int],
     *,
     cells: Sequence[Sequence[int]] = ((2, 2), (3, 4)),
-    ratios: Sequence[float] = (1.5, 2.5, 4.0),
+    ratios: Sequence[float | int] = (1.5, 2.5, 4.0),
     margins: Sequence[int | None] = (None,),
     align: int = 1,
     most: float = math.inf,

@@ -48,8 +48,8 @@ class Aim:
     """
 
     target: Target | str = "ratio"
-    at: float | None = None
-    floor: Mapping[str, float] = field(default_factory=dict[str, float])
+    at: float | int | None = None
+    floor: Mapping[str, float | int] = field(default_factory=dict[str, float | int])
 
     def __post_init__(self) -> None:
         as_targets([self.target], "target")
@@ -91,11 +91,11 @@ class Forecast:
     quality: Mapping[str, float]
     quality_error: Mapping[str, float]
 
-    def score(self, at: float | None) -> float:
+    def score(self, at: float | int | None) -> float:
         """What is to be large: the radius, or the share at a budget of the curve."""
         return self.radius if at is None else float(self.curve[np.searchsorted(self.budgets, at)])
 
-    def short(self, floor: Mapping[str, float]) -> float:
+    def short(self, floor: Mapping[str, float | int]) -> float:
         """By how much the worst quality misses its floor; at most 0 if none does."""
         return max((least - self.quality[name] for name, least in floor.items()), default=0.0)
 

@@ -115,7 +115,7 @@ class Pilots:
         """The candidate's layout of each item."""
         return layouts_of(self.task.model, self.task.items, candidate.layout)
 
-    def work_within(self, seconds: float, isotropic: Candidate) -> float:
+    def work_within(self, seconds: float | int, isotropic: Candidate) -> float:
         """Passes an item that take so long, from a few that are timed.
 
         Parameters
@@ -131,7 +131,7 @@ class Pilots:
         assert told.summary is not None
         return seconds * told.summary.rate
 
-    def enter(self, candidate: Candidate, work: float) -> Entry:
+    def enter(self, candidate: Candidate, work: float | int) -> Entry:
         """Check a candidate with as many samples as the budget affords, everything that certifying it would check.
 
         Raises

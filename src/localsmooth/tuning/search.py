@@ -75,8 +75,8 @@ def tune(
     settings: Settings,
     candidates: Sequence[Candidate],
     *,
-    work: float | None = None,
-    seconds: float | None = None,
+    work: float | int | None = None,
+    seconds: float | int | None = None,
     aim: Aim | None = None,
     noise: Noise | None = None,
     split: float = 1 / 9,
@@ -172,14 +172,14 @@ def tune(
         tuple(tried),
         left_out,
         aim,
-        work,
+        float(work),
         noise,
         frozenset(item_digest(item.image) for item in task.items) | tried[0].entry.candidate.origins,
     )
 
 
 def _require(
-    settings: Settings, work: float | None, seconds: float | None, split: float, share: float, draws: int
+    settings: Settings, work: float | int | None, seconds: float | int | None, split: float, share: float, draws: int
 ) -> None:
     given = work if seconds is None else seconds
     if (work is None) == (seconds is None) or not 0 < (given or 0) < float("inf"):
