@@ -145,7 +145,7 @@ class Configuration(Section):
                 "calibration: this section is missing. Name items that are not certified, as in [data]."
             )
         if not isinstance(self.data, ItemsSection):
-            raise ConfigurationError("data.kind: levels are measured for arrays only.")
+            raise ConfigurationError("data.kind: noise is chosen for arrays only.")
         items = self.calibration.build()
         fitted = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in items))
         require_unseen(fitted, self.data.build(), "calibration")

@@ -21,6 +21,7 @@ __all__ = ["Entry", "Pilots", "pilot_seed", "require_plain_seed"]
 _SEED_BITS = 64  # of seeds of runs; those of pilots are longer, so that none can be equal
 _FEWEST = 12
 _TIMED = 48
+_ENOUGH = 100_000  # passes that certify something, where only some are timed
 
 
 def require_plain_seed(seed: int) -> None:
@@ -126,7 +127,7 @@ class Pilots:
             A candidate whose passes are over whole items.
         """
         told = _Timed()
-        entry = self.enter(isotropic, float("inf"))
+        entry = self.enter(isotropic, _ENOUGH)
         self.draw(entry, _TIMED, 0, told)
         assert told.summary is not None
         return seconds * told.summary.rate
@@ -141,7 +142,7 @@ class Pilots:
         """
         layouts = self.layouts(candidate)
         each = sum(float(layout.shown.sum()) for layout in layouts) / len(layouts)
-        total = int(min(work / each, 1 << 40))
+        total = int(work / each)
         first = max(1, round(self.split * total))
         if total - first < 1:
             problem = f"{work:g} passes an item are {total} samples of each output group of {candidate.name}"

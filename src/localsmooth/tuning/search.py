@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from localsmooth.layout import item_digest
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Smoothing, Task
+from localsmooth.tasks import Smoothing
 from localsmooth.tasks.arrays import ArrayTask, Settings
 from localsmooth.tuning.candidates import Candidate, Remembering, isotropic_candidates
 from localsmooth.tuning.forecast import Aim, foretell
@@ -71,7 +70,7 @@ class Tuning:
 
 
 def tune(
-    task: Task[Any, Any],
+    task: object,
     settings: Settings,
     candidates: Sequence[Candidate],
     *,
@@ -97,7 +96,7 @@ def tune(
     Parameters
     ----------
     task
-        The model, and the items to look at: others than those that are certified later.
+        An `ArrayTask`: the model, and the items to look at, others than those that are certified later.
     settings
         What will be proven. Budgets "auto" are spread up to where the candidate that gets farthest can reach.
     candidates
