@@ -18,6 +18,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import grid_layout, windowed
 from localsmooth.noise import Randomness
 from localsmooth.results import load_result
+from localsmooth.sweep.keys import point_keys
 from localsmooth.tuning import Tuning, file_candidates, isotropic_candidates, pilot_seed
 from tests.tiny_runs import changed, configuration, write_inputs
 
@@ -165,6 +166,10 @@ def test_what_cannot_be_tuned_is_said() -> None:
         ls.tune(one, SETTINGS, few + few, work=1000)
     with pytest.raises(InvalidInputError, match="ArrayTask"):
         ls.tune(object(), SETTINGS, few, work=1000)
+    bare = ls.ArrayTask(one.model, [item.image for item in one.items])
+    for aim in (ls.Aim(floor={"mean_iou": 0.5}), ls.Aim(floor={"accuracy": 0.5}), ls.Aim("accuracy")):
+        with pytest.raises(InvalidInputError, match="has no labels for"):
+            ls.tune(bare, SETTINGS, few, work=1000, aim=aim)
     with pytest.raises(InvalidInputError, match="baseline"):
         ls.tune(one, ls.Settings(0.1, [0.0, 1.0], method=ls.baselines.Cohen()), few, work=1000)
 
@@ -304,6 +309,13 @@ def test_faults_of_the_command_are_named(folder: Path) -> None:
         (folder / "bad.toml").write_text(changed(CONFIG, change))
         with pytest.raises((ConfigurationError, InvalidInputError), match=message):
             invoke("tune", folder / "bad.toml")
+
+
+def test_runs_of_a_sweep_are_the_same_however_they_were_tuned(folder: Path) -> None:
+    plain = parse_configuration(
+        {key: each for key, each in read_toml(folder / "run.toml").items() if key != "tune"}, folder
+    )
+    assert point_keys(plain, {}) == point_keys(load_configuration(folder / "run.toml"), {})
 
 
 def test_values_are_written_as_they_are_read(tmp_path: Path) -> None:

@@ -165,7 +165,10 @@ def _curves(found: Tuning) -> Table:
     best = found.best.forecast
     reached = best.budgets[: max(2, int(np.count_nonzero(best.curve)) + 1)]
     places = np.unique(np.linspace(0, reached.size - 1, _BUDGETS).astype(int))
-    table = Table(box=box.SIMPLE_HEAD, title="Expected certified share (80 % of items lie in between)")
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title="Expected certified share (in brackets: 10 % and 90 % quantiles over items and draws)",
+    )
     table.add_column("ε")
     for place in places:
         table.add_column(f"{best.budgets[place]:.3g}", justify="right")

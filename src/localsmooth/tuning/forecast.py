@@ -125,11 +125,6 @@ def foretell(
         Whole runs that are drawn for each item.
     seed
         Of these draws.
-
-    Raises
-    ------
-    InvalidInputError
-        If labels are missing that the target or the floor needs.
     """
     generator = np.random.default_rng(seed)
     (target,) = as_targets([aim.target], "target")
@@ -181,8 +176,7 @@ def _error(values: Float[np.ndarray, "items draws"]) -> float:
 
 
 def _confusion(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> Int[np.ndarray, "classes more"]:
-    if item.label is None:
-        raise InvalidInputError("floor", f'"{item.name}" has no labels', "Ask for agreement with the clean model")
+    assert item.label is not None
     counted = np.ones(prediction.size, np.bool_) if item.ignored is None else ~item.ignored.ravel()
     return confusion_matrix(prediction, item.label.ravel(), counted, len(item.class_names))
 

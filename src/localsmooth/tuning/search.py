@@ -13,10 +13,10 @@ from localsmooth.layout import item_digest
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Smoothing
+from localsmooth.tasks import Predicted, Smoothing, as_targets
 from localsmooth.tasks.arrays import ArrayTask, Settings
 from localsmooth.tuning.candidates import Candidate, Remembering, isotropic_candidates
-from localsmooth.tuning.forecast import Aim, foretell
+from localsmooth.tuning.forecast import MEAN_IOU, Aim, foretell
 from localsmooth.tuning.halving import Tried, halved
 from localsmooth.tuning.pilot import Entry, Pilots, require_plain_seed
 
@@ -135,6 +135,7 @@ def tune(
     _require(settings, work, seconds, split, share, draws)
     require_plain_seed(seed)
     aim, noise = Aim() if aim is None else aim, Gaussian() if noise is None else noise
+    _require_labels(task, aim)
     say = tell or (lambda _: None)
     pilots = Pilots(
         task, settings, noise, seed, chunk_size, split, SamplingOptions() if options is None else options, executor
@@ -192,6 +193,19 @@ def _require(
         raise InvalidInputError("method", "a baseline has no levels to choose", "Leave the baseline out")
     if settings.needs_scores:
         raise InvalidInputError("certificates", "scores cannot be foretold", "Tune with certificates from votes")
+
+
+def _require_labels(task: ArrayTask, aim: Aim) -> None:
+    """Refuse what cannot be told of the items, before anything is drawn."""
+    for item in task.items:
+        nothing = np.zeros(1, np.int64)
+        flat = Predicted(nothing, None if item.label is None else nothing, nothing, None, ())
+        for field, name in (("target", aim.target), *(("floor", name) for name in aim.floor)):
+            told = item.label if name == MEAN_IOU else as_targets([name])[0].reference(flat)
+            if told is None:
+                raise InvalidInputError(
+                    field, f'"{item.name}" has no labels for {name}', "Add labels, or ask for agreement"
+                )
 
 
 def _with_isotropic(candidates: Sequence[Candidate], pilots: Pilots) -> list[Candidate]:
