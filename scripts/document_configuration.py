@@ -51,6 +51,8 @@ def type_words(annotation: object) -> str:
         return " or ".join(dict.fromkeys(type_words(a) for a in arguments if a is not type(None)))
     if origin is list:
         return f"list of {type_words(arguments[0])}"
+    if origin is dict:
+        return f"table of {type_words(arguments[1])}s"
     if origin is tuple:
         return f"{len(arguments)} × {type_words(arguments[0])}"
     plain = {int: "whole number", float: "number", str: "text", bool: "true or false", Path: "path"}

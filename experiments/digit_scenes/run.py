@@ -1,4 +1,4 @@
-"""The whole comparison on digit scenes: train, sweep, measure locality, and compare the levels that follow from it.
+"""The whole comparison on digit scenes: train, sweep, and measure locality.
 
     python experiments/digit_scenes/run.py             # about an hour on two idle cores
     python experiments/digit_scenes/run.py --quick     # about ten minutes
@@ -29,7 +29,6 @@ def main() -> None:
         [sys.executable, HERE / "train.py", "--out", OUT / "models"],
         *([*LOCALSMOOTH, "sweep", HERE / f"{name}.toml", "--out", OUT / names[-1]] for name in names),
         [*LOCALSMOOTH, "locality", HERE / "locality.toml", "--out", OUT / "locality"],
-        [*LOCALSMOOTH, "sweep", HERE / "levels.toml", "--out", OUT / "levels"],
     ):
         subprocess.run([str(part) for part in command], check=True)
 

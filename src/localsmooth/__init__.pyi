@@ -1,6 +1,19 @@
 """The public interface, for type checkers and for the lazy loader: what is named here is imported on first use."""
 
-from . import baselines, bounds, certificates, collective, execution, graphs, layout, locality, noise, tasks, training
+from . import (
+    baselines,
+    bounds,
+    certificates,
+    collective,
+    execution,
+    graphs,
+    layout,
+    locality,
+    noise,
+    tasks,
+    training,
+    tuning,
+)
 from .bounds import Bonferroni
 from .collective import Ball, Caps, Envelope, Exact, Problem, solve, verify
 from .datasets import Item, ItemSet, load_arrays, load_pictures
@@ -17,13 +30,16 @@ from .runs import SamplingPlan
 from .sampling import SamplingOptions
 from .tasks import Smoothing, StopWhenDecided
 from .tasks.arrays import ArrayTask, Settings
+from .tuning import Aim, Candidate, grid_candidates, tune
 
 __all__ = [
+    "Aim",
     "ArrayTask",
     "Ball",
     "Bernoulli",
     "Bonferroni",
     "CallableModel",
+    "Candidate",
     "Caps",
     "Envelope",
     "Exact",
@@ -62,6 +78,7 @@ __all__ = [
     "collective",
     "execution",
     "graphs",
+    "grid_candidates",
     "layout",
     "load_arrays",
     "load_pictures",
@@ -75,6 +92,8 @@ __all__ = [
     "solve",
     "tasks",
     "training",
+    "tune",
+    "tuning",
     "verify",
     "write_report",
 ]

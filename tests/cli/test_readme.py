@@ -100,12 +100,13 @@ def test_the_file_is_certified_shown_and_certified_again(folder: Path) -> None:
     assert "gaussian" in invoke("runs", folder)
 
 
-def test_its_locality_is_measured_and_used(folder: Path) -> None:
-    text = (folder / "run.toml").read_text()
+def test_its_locality_is_measured_and_its_noise_is_tuned(folder: Path) -> None:
     invoke("locality", folder / "run.toml", "--out", folder / "locality")
-    levels = f'levels = "{folder / "locality" / "levels.npz"}"'
-    (folder / "fitted.toml").write_text(changed(text, ("cells = [1, 2]", f"cells = [1, 2]\n{levels}")))
-    invoke("certify", folder / "fitted.toml", "--out", folder / "fitted")
+    with (folder / "run.toml").open("a") as file:
+        file.write("\n[tune]\ncount = 2\nratios = [2.0]\ndraws = 1\n")
+    measured = folder / "locality" / "measurement.npz"
+    invoke("tune", folder / "run.toml", "--floor", "mean_iou=0.2", "--locality", measured)
+    invoke("certify", folder / "run-tuned.toml", "--out", folder / "tuned")
 
 
 def test_it_is_the_base_of_the_manuals_sweep(folder: Path) -> None:

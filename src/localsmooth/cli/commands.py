@@ -205,16 +205,50 @@ def sweep(
 
 
 @_command
+def tune(
+    config: Annotated[
+        Path, typer.Argument(help="Configuration file (TOML) with calibration items.", show_default=False)
+    ],
+    work: Annotated[
+        float | None, typer.Option("--work", help="Passes an item that certifying may take.  [default: the file's]")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", help="Time an item in place of --work, such as 90s or 10min.")
+    ] = None,
+    floor: Annotated[
+        list[str] | None,
+        typer.Option("--floor", help="Least quality, such as mean_iou=0.9, balanced=0.8 or agreement=0.9; repeatable."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="What is counted, such as ratio, balanced or class:NAME.")
+    ] = None,
+    at: Annotated[
+        float | None, typer.Option("--at", help="Budget whose certified share counts, in place of the ACR.")
+    ] = None,
+    locality: Annotated[
+        Path | None,
+        typer.Option(
+            "--locality",
+            help="Measured locality to take levels from: measurement.npz. [default: measured where the file has "
+            "[locality]]",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write, beside the other.  [default: CONFIG-tuned.toml]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find the noise that certifies most for a budget of work, and write the file that certifies with it."""
+
+
+@_command
 def locality(
     config: Annotated[
         Path, typer.Argument(help="Configuration file (TOML) with calibration items.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option("--out", help="Directory for levels.npz, the page and figures.")],
-    quality: Annotated[
-        float | None, typer.Option("--quality", help="Wanted vote agreement, instead of the file's.")
-    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Directory for the page, figures and measurement.npz.")],
 ) -> None:
-    """Measure how much noise in one cell disturbs the predictions of another, and propose a level matrix."""
+    """Measure how much noise in one cell disturbs the predictions of another; `tune` takes levels from it."""
 
 
 @_command

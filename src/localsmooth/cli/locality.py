@@ -1,14 +1,12 @@
-"""`localsmooth locality`: measure how local a model is, and propose noise levels."""
+"""`localsmooth locality`: measure how local a model is."""
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
-import typer
 from rich.progress import Progress
 
 from localsmooth.config import (
@@ -19,35 +17,82 @@ from localsmooth.config import (
     NoiseSection,
     load_configuration,
 )
+from localsmooth.datasets import ItemSet
 from localsmooth.disk import make_folder, write_atomically
 from localsmooth.execution import Pace
 from localsmooth.layout import Grid, Layout
-from localsmooth.locality import measure_joint, measure_locality, propose, write_levels
+from localsmooth.locality import Measurement, largest_levels, measure_locality, write_measurement
 from localsmooth.models import Model, check_model
-from localsmooth.report import Table, levels_figure, locality_figure, percent, render_locality, save_figure
+from localsmooth.report import Table, levels_figure, locality_figure, render_locality, save_figure
 from localsmooth.terminal import terminal
 
-__all__ = ["locality"]
+__all__ = ["locality", "measure_file"]
+
+_SHARES = (0.001, 0.01, 0.1)
 
 
-def locality(config: Path, out: Path, quality: float | None) -> None:
-    """Measure how much noise in one cell disturbs the predictions of another, and propose a level matrix."""
+def locality(config: Path, out: Path) -> None:
+    """Measure how much noise in one cell disturbs the predictions of another."""
     console = terminal()
     sys.path.insert(0, str(config.resolve().parent))
     configuration = load_configuration(config)
     if not isinstance(configuration, Configuration):
-        raise ConfigurationError(f"{config}:\nlevels are measured for arrays only.")
+        raise ConfigurationError(f"{config}:\nlocality is measured for arrays only.")
+    items = configuration.calibration_items()
+    measured, rule = measure_file(config, configuration, configuration.model.build(configuration.sampling), items)
+    make_folder(out)
+    symbol = configuration.noise.symbol
+    matrices = {f"{share:.1%} disturbed": np.asarray(largest_levels(measured, share)) for share in _SHARES}
+    matrices["distance rule of the file"] = rule
+    grid = configuration.layout
+    assert isinstance(grid, GridLayoutSection)
+    table = _table(matrices, symbol, Grid(tuple(grid.cells)).count)
+    notes = [
+        f"Measured on {measured.items} calibration items with {measured.samples} samples of each at each level and "
+        "cell: the share of votes that are the clean prediction.",
+        "localsmooth tune tries levels at which every cell disturbs every other equally little, beside others.",
+    ]
+    page = render_locality("Locality", notes, measured.levels, measured.agreement, matrices, table, symbol)
+    write_atomically(out / "locality.html", page.encode("utf-8", errors="replace"))
+    write_measurement(out / "measurement.npz", measured)
+    for suffix in ("svg", "pdf"):
+        save_figure(locality_figure(measured.levels, measured.agreement, symbol), out / f"agreement.{suffix}")
+        save_figure(levels_figure(matrices, symbol), out / f"levels.{suffix}")
+    for row in table.rows:
+        line = "; ".join(f"{heading} {cell}" for heading, cell in zip(table.headings[1:], row[1:], strict=True))
+        console.print(f"{row[0]}: {line}")
+    console.print(f"Report: {out / 'locality.html'}")
+    console.print(f"Choose levels: localsmooth tune {config} --locality {out / 'measurement.npz'}")
+
+
+def measure_file(
+    config: Path, configuration: Configuration, model: Model, items: ItemSet
+) -> tuple[Measurement, np.ndarray]:
+    """Measure what a file asks for, and return its distance rule's levels besides.
+
+    Parameters
+    ----------
+    config
+        The file, for errors.
+    configuration
+        As it was read.
+    model, items
+        The model, and calibration items.
+
+    Raises
+    ------
+    ConfigurationError
+        If its layout is no grid, or its noise has two levels.
+    """
     section = LocalitySection() if configuration.locality is None else configuration.locality
     if isinstance(configuration.noise.levels()[0], tuple):
-        raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single proposal.")
-    items, noise = configuration.calibration_items(), configuration.noise.build()
+        raise ConfigurationError(f"{config}:\nnoise.distribution: noise of two levels per cell has no single locality.")
     grid = configuration.layout
     if not isinstance(grid, GridLayoutSection):
         raise ConfigurationError(
-            f'{config}:\nlayout.kind: levels are measured on a grid of cells. Write kind = "grid".'
+            f'{config}:\nlayout.kind: locality is measured on a grid of cells. Write kind = "grid".'
         )
-    model = configuration.model.build(configuration.sampling)
-    images = [item.image for item in items]
+    console, images = terminal(), [item.image for item in items]
     layouts = _layouts(grid, configuration.noise, model, images)
     lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
     tried = np.geomspace(lowest, highest, section.count) if section.levels is None else np.unique(section.levels)
@@ -66,47 +111,13 @@ def locality(config: Path, out: Path, quality: float | None) -> None:
             model,
             images,
             layouts,
-            noise,
+            configuration.noise.build(),
             tried.tolist(),
             samples=section.samples,
             seed=section.seed,
             advance=advance,
         )
-
-        def joint(levels: np.ndarray) -> np.ndarray:
-            placed = [Layout(layout.outputs, layout.inputs, levels) for layout in layouts]
-            return measure_joint(model, images, placed, noise, samples=section.samples, seed=section.seed)
-
-        sizes, rule = layouts[0].outputs.sizes.astype(np.float64), layouts[0].levels
-        by_rule = joint(rule)
-        wanted = section.quality if quality is None else quality
-        wanted = float(np.average(by_rule, weights=sizes)) if wanted is None else wanted
-        proposal = propose(measured, wanted, joint, sizes)
-    make_folder(out)
-    write_levels(out / "levels.npz", proposal.levels, items)
-    symbol = configuration.noise.symbol
-    matrices = {"proposal": proposal.levels, "distance rule of the file": rule}
-    agreements = {"proposal": proposal.agreement, "distance rule of the file": by_rule}
-    own = Grid(tuple(grid.cells)).count
-    table = _table(matrices, agreements, sizes, symbol, own)
-    notes = [
-        f"Measured on {measured.items} calibration items with {measured.samples} samples of each at each level and "
-        f"cell. Wanted: at least {percent(wanted)} of all votes are the clean prediction, with noise in all cells.",
-        "The levels may be used for items that are not among the calibration items; certification checks this.",
-    ]
-    page = render_locality("Locality", notes, measured.levels, measured.agreement, matrices, table, symbol)
-    write_atomically(out / "locality.html", page.encode("utf-8", errors="replace"))
-    content = io.BytesIO()
-    np.savez(content, levels=measured.levels, agreement=measured.agreement)
-    write_atomically(out / "measurement.npz", content.getvalue())
-    for suffix in ("svg", "pdf"):
-        save_figure(locality_figure(measured.levels, measured.agreement, symbol), out / f"agreement.{suffix}")
-        save_figure(levels_figure(matrices, symbol), out / f"levels.{suffix}")
-    for row in table.rows:
-        line = "; ".join(f"{heading} {cell}" for heading, cell in zip(table.headings[1:], row[1:], strict=True))
-        console.print(f"{row[0]}: {line}")
-    console.print(f"Report: {out / 'locality.html'}")
-    typer.echo(f'[layout]\ncells = {grid.cells}\nlevels = "{out / "levels.npz"}"')
+    return measured, layouts[0].levels
 
 
 def _layouts(grid: GridLayoutSection, noise: NoiseSection, model: Model, images: list[np.ndarray]) -> list[Layout]:
@@ -118,16 +129,10 @@ def _layouts(grid: GridLayoutSection, noise: NoiseSection, model: Model, images:
     return [recipe.layout(image.shape, check_model(model, torch.tensor(image)).output_shape) for image in images]
 
 
-def _table(
-    matrices: dict[str, np.ndarray], agreements: dict[str, np.ndarray], sizes: np.ndarray, symbol: str, cells: int
-) -> Table:
-    headings = ["Levels", f"mean {symbol} in the own cell", f"mean {symbol} elsewhere", "Vote agreement", "Worst cell"]
+def _table(matrices: dict[str, np.ndarray], symbol: str, cells: int) -> Table:
     own = np.eye(cells, dtype=bool)
-    rows: list[list[str]] = []
-    for name, matrix in matrices.items():
-        elsewhere = f"{matrix[~own].mean():.3f}" if cells > 1 else "–"
-        mean = float(np.average(agreements[name], weights=sizes))
-        rows.append(
-            [name, f"{matrix[own].mean():.3f}", elsewhere, percent(mean), percent(float(agreements[name].min()))]
-        )
-    return Table(headings, rows, note="Vote agreement is that of single votes with the clean prediction.")
+    rows = [
+        [name, f"{matrix[own].mean():.3f}", f"{matrix[~own].mean():.3f}" if cells > 1 else "–"]
+        for name, matrix in matrices.items()
+    ]
+    return Table(["Levels", f"mean {symbol} in the own cell", f"mean {symbol} elsewhere"], rows)

@@ -31,6 +31,8 @@ from localsmooth.config.schema import Configuration, LocalitySection
 from localsmooth.config.section import ExistingPath, Section
 from localsmooth.config.targets import TARGET_SECTIONS, TargetSection, target_names
 from localsmooth.config.threats import THREAT_SECTIONS, PerPositionSection, ThreatSection
+from localsmooth.config.tuning import TuneSection
+from localsmooth.config.writing import to_toml
 from localsmooth.tasks import import_from_folders
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "Section",
     "TargetSection",
     "ThreatSection",
+    "TuneSection",
     "build_module",
     "evaluation",
     "explain",
@@ -76,6 +79,7 @@ __all__ = [
     "parse_configuration",
     "read_toml",
     "target_names",
+    "to_toml",
     "with_execution",
 ]
 

@@ -19,6 +19,7 @@ from localsmooth.config.noises import AnyNoise
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import Section
+from localsmooth.config.tuning import TuneSection
 from localsmooth.datasets import ItemSet
 from localsmooth.locality import LevelsFile, item_digest, require_unseen
 from localsmooth.tasks import Smoothing, Task
@@ -30,10 +31,8 @@ __all__ = ["Configuration", "LocalitySection"]
 class LocalitySection(Section):
     """How `localsmooth locality` measures what noise in one cell does to the predictions of another."""
 
-    quality: float | None = Field(default=None, gt=0, lt=1)
-    """Wanted share of votes that are the clean prediction; by default what the file's distance rule attains."""
     levels: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(default=None, min_length=2)
-    """Noise levels to try, between which the proposal stays; by default as `count` says."""
+    """Noise levels to try, between which levels that follow stay; by default as `count` says."""
     count: int = Field(default=6, ge=2, le=100)
     """Number of levels that are tried, in equal ratios from the smallest to the largest of `[noise]`."""
     samples: int = Field(default=16, ge=1)
@@ -62,9 +61,11 @@ class Configuration(Section):
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
     calibration: AnyItems | None = None
-    """Items for `localsmooth locality`; none of them may be among those that are certified."""
+    """Items for `localsmooth tune` and `localsmooth locality`; none of them may be among those that are certified."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
+    tune: TuneSection | None = None
+    """What `localsmooth tune` looks for, if not by its defaults; not used otherwise."""
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with noises, certificates and bounds of your own."""
 
@@ -144,7 +145,7 @@ class Configuration(Section):
                 "calibration: this section is missing. Name items that are not certified, as in [data]."
             )
         if not isinstance(self.data, ItemsSection):
-            raise ConfigurationError("data.kind: levels are measured for arrays only.")
+            raise ConfigurationError("data.kind: noise is chosen for arrays only.")
         items = self.calibration.build()
         fitted = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in items))
         require_unseen(fitted, self.data.build(), "calibration")

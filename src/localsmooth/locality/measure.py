@@ -15,9 +15,9 @@ from localsmooth.models import Model
 from localsmooth.noise import Noise, Randomness
 from localsmooth.sampling import Predictions, Region
 
-__all__ = ["Measurement", "measure_joint", "measure_locality"]
+__all__ = ["Measurement", "measure_locality"]
 
-_SINGLE, _JOINT = 201, 202  # first entries of the keys of streams, apart from those of sampling and training
+_SINGLE = 201  # first entry of the keys of streams, apart from those of sampling and training
 
 Advance = Callable[[int], None]
 """Told how many samples were drawn."""
@@ -126,47 +126,6 @@ def measure_locality(
                         advance(size)
     seen = frozenset(item_digest(item) for item in items)
     return Measurement(tried, counts / (sizes[:, None] * samples), len(items), samples, seen)
-
-
-def measure_joint(
-    model: Model,
-    items: Sequence[Float[np.ndarray, "channels *spatial"]],
-    layouts: Sequence[Layout],
-    noise: Noise,
-    *,
-    samples: int = 16,
-    seed: int = 0,
-    batch_size: int = 32,
-    advance: Advance | None = None,
-) -> Float[np.ndarray, "output_groups"]:
-    """Vote agreement of each output group under its own whole distribution, noise in all input groups at once.
-
-    Parameters
-    ----------
-    model, items, noise, samples, seed, batch_size, advance
-        As in `measure_locality`.
-    layouts
-        One layout per item, with the levels to try.
-    """
-    counts = np.zeros(layouts[0].outputs.count)
-    sizes = np.zeros_like(counts)
-    for number, (item, layout) in enumerate(zip(items, layouts, strict=True)):
-        noise.validate(layout.levels)
-        clean, _ = _clean(model, item, layout)
-        sizes += layout.outputs.sizes
-        for group in range(layout.outputs.count):
-            region = Region.of(layout, group, model.device)
-            crop = region.of_item(clean.image).contiguous()
-            prepared = noise.prepare(crop, region.level_map, model.bounds, model.hidden_value)
-            own = clean.labels.flatten()[torch.as_tensor(layout.outputs.members(group), device=model.device)]
-            stream = Randomness(seed, (_JOINT, number, group), model.device)
-            for size in _batches(samples, batch_size):
-                noisy = torch.empty((size, *crop.shape), device=model.device)
-                prepared.draw(noisy, stream)
-                counts[group] += int((_labels(model, noisy, region).flatten(1) == own).sum())
-                if advance is not None:
-                    advance(size)
-    return counts / (sizes * samples)
 
 
 @dataclass(frozen=True, eq=False)

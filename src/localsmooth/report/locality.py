@@ -121,7 +121,7 @@ def render_locality(
     levels, agreement, symbol
         As in `locality_figure`.
     matrices
-        Level matrices to show, the proposal first.
+        Level matrices to show.
     table
         How these matrices compare.
     """
@@ -131,6 +131,6 @@ def render_locality(
             "The rest of the input is clean. A row is an output group, a column the input group with noise.",
             locality_figure(levels, agreement, symbol),
         ),
-        PageSection("Proposed levels", figure=levels_figure(matrices, symbol), tables=[table]),
+        PageSection("Levels that disturb equally little", figure=levels_figure(matrices, symbol), tables=[table]),
     ]
     return render_sections(title, notes, sections)

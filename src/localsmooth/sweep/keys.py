@@ -12,7 +12,7 @@ from localsmooth.config import AnyFile, CentreSmoothingSection, Configuration, E
 __all__ = ["point_keys"]
 
 _DIGITS = 16
-_NOT_CONTENT = {"name", "execution", "calibration", "locality", "plugins"}
+_NOT_CONTENT = {"name", "execution", "calibration", "locality", "tune", "plugins"}
 
 
 def point_keys(configuration: AnyFile, digests: dict[Path, str]) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from .record import (
 from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
 from .smoothing import Smoothing
-from .stakes import Stakes
+from .stakes import Predicted, Stakes
 from .stopping import StopWhenDecided
 from .strategies import FixedNumberError, Strategies
 from .targets import (
@@ -47,6 +47,7 @@ __all__ = [
     "FixedNumberError",
     "Foreground",
     "OfClass",
+    "Predicted",
     "Ratio",
     "RunRecord",
     "RunRecordError",

@@ -1,7 +1,15 @@
 """Arrays: images, volumes, sequences, tables of features."""
 
-from localsmooth.tasks.arrays.inputs import require_one_each
-from localsmooth.tasks.arrays.item import SampledItem, certify_overlaps, counted_outputs, target_kinds
+from localsmooth.tasks.arrays.inputs import layouts_of, require_one_each
+from localsmooth.tasks.arrays.item import (
+    SampledItem,
+    certify_item,
+    certify_overlaps,
+    counted_outputs,
+    counting_groups,
+    item_stakes,
+    target_kinds,
+)
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
 from localsmooth.tasks.arrays.threat import THREATS, Flips, ItemThreat, Kind, NormBall, PerPosition
@@ -18,9 +26,13 @@ __all__ = [
     "PerPosition",
     "SampledItem",
     "Settings",
+    "certify_item",
     "certify_overlaps",
     "counted_outputs",
+    "counting_groups",
     "equally_spaced",
+    "item_stakes",
+    "layouts_of",
     "require_one_each",
     "target_kinds",
 ]

@@ -1,0 +1,233 @@
+"""`localsmooth tune`: choose groups and levels of the noise for a budget of work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from localsmooth.cli.locality import measure_file
+from localsmooth.cli.telling import Teller
+from localsmooth.config import Configuration, ConfigurationError, TuneSection, load_configuration
+from localsmooth.errors import InvalidInputError
+from localsmooth.execution import Until
+from localsmooth.locality import read_measurement
+from localsmooth.tasks.arrays import ArrayTask, layouts_of
+from localsmooth.terminal import terminal
+from localsmooth.tuning import (
+    Aim,
+    Tried,
+    Tuning,
+    file_candidates,
+    require_beside,
+    write_tuned,
+)
+from localsmooth.tuning import tune as find
+
+__all__ = ["tune"]
+
+_ROWS = 12
+_BUDGETS = 7
+_PROMISE = (
+    "What is expected is a forecast for items like those of the calibration, and no certificate.",
+    "A certificate by the written file holds for the smoothed classifier that it names, however that was chosen, and",
+    "from samples of its own: pilots draw from streams of other seeds. Whoever deploys it uses this file at every",
+    "input, and does not tune again: levels that follow what is certified would change with it. So items of the",
+    "calibration are refused in [data]; keep them apart there, too.",
+)
+
+
+def tune(
+    config: Path,
+    work: float | None,
+    time: str | None,
+    floor: list[str] | None,
+    target: str | None,
+    at: float | None,
+    locality: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the noise that certifies most for a budget of work, and write the file that certifies with it."""
+    told = Teller()
+    sys.path.insert(0, str(config.resolve().parent))
+    out = config.with_name(f"{config.stem}-tuned.toml") if out is None else out
+    require_beside(config, out)
+    configuration = load_configuration(config)
+    if not isinstance(configuration, Configuration):
+        raise ConfigurationError(f"{config}:\nnoise is tuned for arrays only.")
+    section = TuneSection() if configuration.tune is None else configuration.tune
+    sampling = configuration.sampling
+    if sampling.stop_early:
+        raise ConfigurationError(
+            f"{config}:\nsampling.stop_early: samples are foretold for fixed numbers. Leave it out."
+        )
+    if work is not None and time is not None:
+        raise InvalidInputError("--work, --time", "both are given", "Give one")
+    until = Until.parse(time)
+    seconds = None if until is None or until.seconds is None else float(until.seconds)
+    aim = Aim(
+        section.target if target is None else target,
+        section.at if at is None else at,
+        {**section.floor, **_floors(floor or [])},
+    )
+    items, noise = configuration.calibration_items(), configuration.noise.build()
+    model = configuration.model.build(sampling)
+    task = ArrayTask(model, items)
+    measurement = None if locality is None else read_measurement(locality)
+    if measurement is None and configuration.locality is not None:
+        told.say("Measuring locality")
+        measurement = measure_file(config, configuration, model, items)[0]
+    candidates = file_candidates(configuration, measurement)
+    samples = sampling.n_candidate + sampling.n_bound
+    if work is None and seconds is None:
+        work = section.work
+    if work is None and seconds is None:
+        layouts = layouts_of(model, items, configuration.layout.build(configuration.noise, configuration.data))
+        work = samples * float(np.mean([layout.shown.sum() for layout in layouts]))
+    found = find(
+        task,
+        configuration.certificate.build(noise, configuration.noise.threat()),
+        candidates,
+        work=work,
+        seconds=seconds,
+        aim=aim,
+        noise=noise,
+        split=sampling.n_candidate / samples,
+        share=section.share,
+        draws=section.draws,
+        seed=sampling.seed,
+        chunk_size=sampling.chunk_size,
+        options=sampling.options(),
+        executor=configuration.execution.build(),
+        tell=told.say,
+    )
+    note = _note(found, config, len(items))
+    write_tuned(config, out, found, items, note)
+    if as_json:
+        print(json.dumps(_described(found, out), indent=1))
+        return
+    console = terminal(stderr=False)
+    console.print(_table(found), soft_wrap=False)
+    console.print(_curves(found), soft_wrap=False)
+    for name, reason in found.left_out.items():
+        console.print(f"Not tried: {name}: {reason}")
+    console.print(note)
+    told.say(f"Certify with it: localsmooth certify {out} --out RUN")
+
+
+def _floors(given: list[str]) -> dict[str, float]:
+    made: dict[str, float] = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            made[name] = float(value)
+        except ValueError:
+            raise InvalidInputError("--floor", f"got {text!r}", "Write it like mean_iou=0.9") from None
+    return made
+
+
+def _wanted(aim: Aim) -> str:
+    target = aim.target if isinstance(aim.target, str) else aim.target.name
+    return f"ACR of {target}" if aim.at is None else f"{target} at ε = {aim.at:g}"
+
+
+def _expected(tried: Tried, aim: Aim) -> str:
+    seen = tried.forecast
+    if aim.at is None:
+        return f"{seen.radius:.3f} ± {seen.radius_error:.3f}"
+    place = int(np.searchsorted(seen.budgets, aim.at))
+    return f"{seen.curve[place]:.3f} ({seen.low[place]:.3f}–{seen.high[place]:.3f})"
+
+
+def _table(found: Tuning) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=f"Expected at {found.work:,.0f} passes an item")
+    for heading in ("candidate", "groups", "N₁", "N₂", _wanted(found.aim), *found.aim.floor, "pilot"):
+        table.add_column(heading, justify="left" if heading == "candidate" else "right")
+    shown = list(found.tried[:_ROWS])
+    for one in shown if found.isotropic in shown else [*shown, found.isotropic]:
+        plan, quality = one.entry.plan, one.forecast.quality
+        mark = " (chosen)" if one is found.best else ""
+        cells = [f"{quality[name]:.3f}" for name in found.aim.floor]
+        groups = str(_groups(one))
+        numbers = (groups, f"{plan.n_candidate:,}", f"{plan.n_bound:,}", _expected(one, found.aim), *cells)
+        table.add_row(one.entry.candidate.name + mark, *numbers, f"{one.samples} of each")
+    return table
+
+
+def _curves(found: Tuning) -> Table:
+    """Expected shares of the choice, and of isotropic noise."""
+    best = found.best.forecast
+    reached = best.budgets[: max(2, int(np.count_nonzero(best.curve)) + 1)]
+    places = np.unique(np.linspace(0, reached.size - 1, _BUDGETS).astype(int))
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title="Expected certified share (in brackets: 10 % and 90 % quantiles over items and draws)",
+    )
+    table.add_column("ε")
+    for place in places:
+        table.add_column(f"{best.budgets[place]:.3g}", justify="right")
+    for one in dict.fromkeys((found.best, found.isotropic)):
+        seen = one.forecast
+        cells = [f"{seen.curve[p]:.2f} ({seen.low[p]:.2f}–{seen.high[p]:.2f})" for p in places]
+        table.add_row(one.entry.candidate.name, *cells)
+    return table
+
+
+def _groups(tried: Tried) -> int:
+    return tried.entry.assignment.subject.layouts[0].outputs.count
+
+
+def _note(found: Tuning, config: Path, items: int) -> str:
+    best, other = found.best, found.isotropic
+    floor = "".join(f", {name} {best.forecast.quality[name]:.3f}" for name in found.aim.floor)
+    lines = [
+        f"Made by localsmooth tune from {config.name}, on {items} calibration items, "
+        f"for {found.work:,.0f} passes an item.",
+        f"{best.entry.candidate.name}: {_wanted(found.aim)} {_expected(best, found.aim)}{floor}.",
+    ]
+    if best is other:
+        lines.append("Isotropic noise was best.")
+    else:
+        lines.append(f"The best isotropic noise, {other.entry.candidate.name}: {_expected(other, found.aim)}.")
+    return "\n".join([*lines, *_PROMISE])
+
+
+def _described(found: Tuning, out: Path) -> dict[str, Any]:
+    def one(tried: Tried) -> dict[str, Any]:
+        seen, plan = tried.forecast, tried.entry.plan
+        return {
+            "candidate": tried.entry.candidate.name,
+            "isotropic": tried.entry.candidate.isotropic,
+            "groups": _groups(tried),
+            "n_candidate": plan.n_candidate,
+            "n_bound": plan.n_bound,
+            "work": tried.entry.work,
+            "radius": seen.radius,
+            "radius_error": seen.radius_error,
+            "quality": dict(seen.quality),
+            "quality_error": dict(seen.quality_error),
+            "budgets": seen.budgets.tolist(),
+            "curve": seen.curve.tolist(),
+            "low": seen.low.tolist(),
+            "high": seen.high.tolist(),
+            "pilot": {"round": tried.round, "samples": tried.samples},
+        }
+
+    levels = found.best.entry.assignment.subject.layouts[0].levels
+    return {
+        "file": str(out),
+        "work": found.work,
+        "wanted": _wanted(found.aim),
+        "floor": dict(found.aim.floor),
+        "best": one(found.best) | {"levels": levels.tolist()},
+        "isotropic": one(found.isotropic),
+        "tried": [one(tried) for tried in found.tried],
+        "left_out": found.left_out,
+        "promise": " ".join(_PROMISE),
+    }

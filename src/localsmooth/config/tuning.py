@@ -1,0 +1,41 @@
+"""The section that says what `localsmooth tune` looks for, and among what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from localsmooth.config.section import Section
+
+__all__ = ["TuneSection"]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class TuneSection(Section):
+    """What `localsmooth tune` looks for, and among what; not used otherwise."""
+
+    work: Positive | None = None
+    """Passes an item, all output groups and both stages together, a window by its share of the input; by default
+    what the file as it stands takes."""
+    target: str = "ratio"
+    """What is counted, as in `certificate.targets`."""
+    at: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Budget at which the certified share is to be large; by default the average certifiable radius is."""
+    floor: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    """Least quality of the smoothed predictions, such as `{ mean_iou = 0.9 }`: by `mean_iou` or a target's name."""
+    levels: list[Positive] | None = Field(default=None, min_length=1)
+    """Levels in an output's own cell; by default as `count` says."""
+    count: int = Field(default=5, ge=2, le=100)
+    """Number of these levels, in equal ratios from the smallest to the largest of `[noise]`."""
+    ratios: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] = Field(default=[1.5, 2.5, 4.0], min_length=1)
+    """Level in the farthest cell over that in the own one."""
+    cells: list[Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]] | None = None
+    """Grids to try; by default that of `[layout]`, and one of half as many cells along each axis."""
+    window_margins: list[Annotated[int, Field(ge=0)]] | None = None
+    """Margins of windows to try, beside none; by default that of `[layout]`, if it has one."""
+    share: float = Field(default=0.1, gt=0, lt=1)
+    """Size of the last pilots, as a share of a whole run."""
+    draws: int = Field(default=3, ge=1)
+    """Whole runs that are foretold from each pilot of an item."""

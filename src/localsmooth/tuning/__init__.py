@@ -1,0 +1,33 @@
+"""Noise that is shaped to a model: candidates, pilots, what they foretell, and the choice."""
+
+from localsmooth.tuning.candidates import Candidate, Remembering, grid_candidates, isotropic_candidates
+from localsmooth.tuning.files import file_candidates, require_beside, write_tuned
+from localsmooth.tuning.forecast import Aim, Forecast, foretell
+from localsmooth.tuning.halving import Tried, halved, ranked
+from localsmooth.tuning.pilot import Entry, Pilots, pilot_seed, require_plain_seed
+from localsmooth.tuning.predictive import draw_errors, foretold
+from localsmooth.tuning.search import Tuning, tune
+
+__all__ = [
+    "Aim",
+    "Candidate",
+    "Entry",
+    "Forecast",
+    "Pilots",
+    "Remembering",
+    "Tried",
+    "Tuning",
+    "draw_errors",
+    "file_candidates",
+    "foretell",
+    "foretold",
+    "grid_candidates",
+    "halved",
+    "isotropic_candidates",
+    "pilot_seed",
+    "ranked",
+    "require_beside",
+    "require_plain_seed",
+    "tune",
+    "write_tuned",
+]

@@ -1,0 +1,212 @@
+"""Candidates for a configuration file, and the file that says what was chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from localsmooth.config import (
+    Configuration,
+    ConfigurationError,
+    GridLayoutSection,
+    NoiseSection,
+    TuneSection,
+    load_configuration,
+    one_level,
+    read_toml,
+    to_toml,
+)
+from localsmooth.datasets import ItemSet
+from localsmooth.disk import write_atomically
+from localsmooth.errors import InvalidInputError
+from localsmooth.layout import GridLayout, derived
+from localsmooth.locality import Measurement, largest_levels, read_levels, write_levels
+from localsmooth.tuning.candidates import Candidate, number
+from localsmooth.tuning.search import Tuning
+
+__all__ = ["file_candidates", "require_beside", "write_tuned"]
+
+_DISTURBED = (0.001, 0.003, 0.01, 0.03, 0.1)
+
+
+def file_candidates(configuration: Configuration, measurement: Measurement | None = None) -> list[Candidate]:
+    """What a file may be changed to: levels and ratios, on several grids, and levels that follow measured locality.
+
+    Parameters
+    ----------
+    configuration
+        The file; its section [tune] says what to try.
+    measurement
+        Of locality, on the grid of its layout.
+
+    Raises
+    ------
+    ConfigurationError
+        If its layout is no grid, or its noise does not have one smallest and one largest level.
+    """
+    section = TuneSection() if configuration.tune is None else configuration.tune
+    grid = configuration.layout
+    if not isinstance(grid, GridLayoutSection):
+        raise ConfigurationError('layout.kind: noise is tuned on grids of cells. Write kind = "grid".')
+    family = _Family(configuration.noise)
+    levels = family.levels(section)
+    whole, axes = math.prod(grid.cells) == 1, len(grid.cells)
+    halves = [-(-count // 2) for count in grid.cells]
+    usual = [[2] * axes, [3] * axes] if whole else [grid.cells, halves]
+    grids = usual if section.cells is None else section.cells
+    margins = [] if grid.window_margin is None else [grid.window_margin]
+    margins = margins if section.window_margins is None else section.window_margins
+    made = [
+        replace(Candidate(f"isotropic {number(level)}", *_grid(grid, family, [1] * axes, level, level)), isotropic=True)
+        for level in levels
+    ]
+    if not whole:
+        made.append(_own(grid, configuration.noise))
+    for cells in (list(each) for each in dict.fromkeys(map(tuple, grids)) if math.prod(each) > 1):
+        for margin in (None, *margins):
+            seen = "" if margin is None else f", windows {margin}"
+            for level in levels:
+                for ratio in section.ratios:
+                    far = float(f"{level * ratio:.6g}")
+                    if family.allows(level, far):
+                        name = f"{'×'.join(map(str, cells))} {number(level)} … {number(far)}{seen}"
+                        made.append(Candidate(name, *_grid(grid, family, cells, level, far, margin)))
+    return made if measurement is None else [*made, *_measured(grid, family, measurement)]
+
+
+def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet, note: str) -> None:
+    """Write the file with what was chosen, and read it again.
+
+    Parameters
+    ----------
+    config
+        The file that was tuned.
+    out
+        The file to write, in the same folder; a level matrix gets a file of its name beside it.
+    tuning
+        What was chosen.
+    items
+        What it was chosen on.
+    note
+        What the file says about that, line by line.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is to lie elsewhere: paths and modules in it are looked for where it lies.
+    """
+    require_beside(config, out)
+    values: dict[str, Any] = read_toml(config)
+    candidate, plan = tuning.best.entry.candidate, tuning.plan
+    changes: dict[str, Mapping[str, object]] = {**candidate.changes}
+    changes["sampling"] = {"n_candidate": plan.n_candidate, "n_bound": plan.n_bound}
+    if candidate.changes and isinstance(candidate.layout, GridLayout) and candidate.layout.levels is not None:
+        file = out.with_name(f"{out.stem}-levels.npz")
+        write_levels(file, derived(candidate.layout.levels.copy(), *tuning.origins), items)
+        changes["layout"] = {**changes["layout"], "levels": file.name}
+    for section, keys in changes.items():
+        merged = {**values.get(section, {}), **keys}
+        values[section] = {key: value for key, value in merged.items() if value is not None}
+    values = {"name": f"tuned: {candidate.name}", **{key: value for key, value in values.items() if key != "name"}}
+    text = "".join(f"# {line}\n" for line in note.splitlines()) + to_toml(values)
+    write_atomically(out, text.encode("utf-8"))
+    load_configuration(out)
+
+
+def require_beside(config: Path, out: Path) -> None:
+    """Refuse to write a file elsewhere than beside another, or over it.
+
+    Raises
+    ------
+    InvalidInputError
+        Saying where it may be.
+    """
+    if out.resolve().parent != config.resolve().parent or out.resolve() == config.resolve():
+        raise InvalidInputError(
+            "--out", f"{out}: paths and modules are looked for beside the file", f"Name another file beside {config}"
+        )
+
+
+class _Family:
+    """A section of noise, and its two keys of levels."""
+
+    def __init__(self, noise: NoiseSection) -> None:
+        one_level(noise)
+        ends = {end: [key for key in type(noise).model_fields if key.endswith(end)] for end in ("_min", "_max")}
+        if any(len(keys) != 1 for keys in ends.values()):
+            raise ConfigurationError("noise.distribution: it has no keys of one smallest and one largest level.")
+        self.noise, self.keys = noise, (ends["_min"][0], ends["_max"][0])
+
+    def levels(self, section: TuneSection) -> list[float]:
+        if section.levels is not None:
+            return sorted(set(section.levels))
+        low, high = one_level(self.noise)
+        low, high = (low, high) if low < high else (low / 2, min(2 * low, 0.5 if low < 0.5 <= 2 * low else 2 * low))
+        return [float(f"{level:.4g}") for level in np.geomspace(low, high, section.count)]
+
+    def changes(self, near: float, far: float) -> dict[str, object]:
+        return dict(zip(self.keys, (near, far), strict=True))
+
+    def section(self, near: float, far: float) -> NoiseSection:
+        return type(self.noise).model_validate(self.noise.model_dump() | self.changes(near, far))
+
+    def allows(self, near: float, far: float) -> bool:
+        try:
+            self.section(near, far).build().validate(np.array([[near, far]]))
+        except (ValidationError, InvalidInputError):
+            return False
+        return True
+
+
+def _grid(
+    grid: GridLayoutSection,
+    family: _Family,
+    cells: Sequence[int],
+    near: float,
+    far: float,
+    margin: int | None = None,
+) -> tuple[GridLayout, bool, dict[str, Mapping[str, object]]]:
+    """A layout by the file's rule on other cells, and what a file says for it."""
+    keys: dict[str, Any] = {"cells": list(cells), "levels": None, "mask_beyond": None, "window_margin": margin}
+    layout = grid.model_copy(update=keys).build(family.section(near, far))
+    keys |= {"window_align": None if margin is None else grid.window_align}
+    return layout, False, {"layout": keys, "noise": family.changes(near, far)}
+
+
+def _own(grid: GridLayoutSection, noise: NoiseSection) -> Candidate:
+    """The file as it stands."""
+    layout = grid.build(noise)
+    known = frozenset[str]() if grid.levels is None else read_levels(grid.levels).calibration
+    plain = None if layout.levels is None else np.array(layout.levels)
+    return Candidate("as in the file", replace(layout, levels=plain), origins=known)
+
+
+def _measured(grid: GridLayoutSection, family: _Family, measurement: Measurement) -> list[Candidate]:
+    """Levels at which every cell disturbs every other equally little, for several shares."""
+    cells, made, known = math.prod(grid.cells), list[Candidate](), list[np.ndarray]()
+    if measurement.agreement.shape[1:] != (cells, cells):
+        raise InvalidInputError(
+            "locality", f"it was measured on {measurement.agreement.shape[1]} cells", f"Measure on the file's {cells}"
+        )
+    for share in _DISTURBED:
+        levels = np.array(largest_levels(measurement, share))
+        if not any(np.array_equal(levels, other) for other in known):
+            known.append(levels)
+            near, far = float(levels.min()), float(levels.max())
+            layout, isotropic, changes = _grid(grid, family, grid.cells, near, far)
+            made.append(
+                Candidate(
+                    f"by locality, {share:.1%} disturbed",
+                    replace(layout, levels=levels),
+                    isotropic,
+                    changes,
+                    measurement.origins,
+                )
+            )
+    return made
