@@ -5,7 +5,7 @@ from inspect import signature
 import pytest
 
 from localsmooth import graphs
-from localsmooth.bounds import Bonferroni, EmpiricalBernstein
+from localsmooth.bounds import Automatic, Bonferroni, EmpiricalBernstein
 from localsmooth.certificates import RenyiVotes, SparseScores
 from localsmooth.tasks.arrays import Settings
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
@@ -21,7 +21,7 @@ def test_what_is_shared_has_one_default_and_one_place(kind: type, given: tuple[t
     assert parameters[0] == "alpha"
     settings = kind(0.1, *given)
     assert settings.bounds == DEFAULT_BOUNDS
-    assert settings.simultaneous == Bonferroni()
+    assert settings.simultaneous == Automatic()
     assert settings.score_bound == EmpiricalBernstein()
     assert not settings.needs_scores
     by_place = kind(0.1, *given, [SparseScores()], ["lp"], Bonferroni(), EmpiricalBernstein())

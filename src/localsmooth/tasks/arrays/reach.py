@@ -124,7 +124,7 @@ def reach_of_items(
         warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
         return farther(
             ArrayReach(item, votes, noise, each).by_bound()
-            for each in settings.alternatives()
+            for each in settings.alternatives(fixed=planned.sequence is None)
             for item, votes in _ideals(items, noise, each, planned)
         )
 

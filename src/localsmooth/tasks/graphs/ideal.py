@@ -52,7 +52,10 @@ def reach_of_nodes(
     group = layout.outputs.labels[nodes].astype(np.int64)
     if settings.strictly_local or settings.needs_scores:
         return {}
-    found = [_reach(graph, layout, group, each, unanimous(group, planned, each)) for each in settings.alternatives()]
+    found = [
+        _reach(graph, layout, group, each, unanimous(group, planned, each))
+        for each in settings.alternatives(fixed=planned.sequence is None)
+    ]
     return {kind: farther([each[kind] for each in found]) for kind in KINDS}
 
 
