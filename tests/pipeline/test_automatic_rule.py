@@ -96,8 +96,8 @@ def test_each_item_has_the_rule_that_suits_it(tmp_path: Path) -> None:
         for item in range(2)
     ]
     assert chosen == [{Bonferroni()}, {JointAndBonferroni()}], said(made)
-    assert "bonferroni for 1 of 2 items" in said(made)
-    assert "joint_and_bonferroni for 1 of 2 items" in said(made)
+    assert "bonferroni for 1 of 2 items (item 0)" in said(made)
+    assert "joint_and_bonferroni for 1 of 2 items (item 1)" in said(made)
 
 
 def test_a_run_of_many_outputs_may_go_on(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_times_are_read() -> None:
         assert made.seconds == seconds
     assert Until.parse(None) is None
     assert Until.parse(None, interrupted=True) is not None
-    for wrong in ("", "10", "min", "10 minutes", "-5s", "1h x"):
+    for wrong in ("", "10", "min", "10 minutes", "-5s", "1h x", "0s", "0min 0s"):
         with pytest.raises(InvalidInputError, match="time: got"):
             Until.parse(wrong)
     with pytest.raises(InvalidInputError, match="seconds"):
@@ -391,7 +391,8 @@ def test_ending_when_the_count_is_high_keeps_the_level(repetitions: int, monkeyp
             ),
         )
         certified = result["certified"].sel(target="ratio", bound="naive").values.max()
-        assert (certified > 0) == bool(told.found and told.found[-1].certified[0] > 0)
+        # After the last round of all nobody looks: the whole run may certify what was not seen before.
+        assert certified > 0 or not (told.found and told.found[-1].certified[0] > 0)
         missed += certified > 0
     assert_level_kept(missed, repetitions, 0.3)
 
