@@ -226,8 +226,8 @@ def _assumptions(
         always = ", at every number of samples" if all(rule.anytime for rule in counting) else ""
         sentences.append(
             f"Bounds are for the certified counts: these hold with probability 1 − α{always}. The probability, "
-            f"threshold and radius shown for one of the {outputs}, and whether it abstains, follow from a bound at level "
-            f"α of its own, as a description; they do not hold for all {outputs} together."
+            f"threshold and radius shown for one of the {outputs}, and whether it abstains, follow from a bound at "
+            f"level α of its own, as a description; they do not hold for all {outputs} together."
         )
     discount = max(0 if isinstance(rule, CountRule) else rule.discount for rule in rules)
     if discount:
