@@ -19,9 +19,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from rich.console import Console
+from typer.testing import CliRunner
 
 from localsmooth.bounds import Bonferroni, JointCount, KFamilywise
 from localsmooth.certificates import GaussianScores, OutputVotes
+from localsmooth.cli.app import app
 from localsmooth.cli.summary import print_summary
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import CertifiedSoFar, JsonProgress, NoProgress, Part, RichProgress, ThreadExecutor, Until
@@ -228,6 +230,13 @@ def test_ended_runs_may_be_joined(tmp_path: Path) -> None:
     with DirectoryStore(tmp_path / "a") as into:
         join(into, [DirectoryStore(tmp_path / "b", read_only=True)])
     xr.testing.assert_equal(run(tmp_path / "a"), run())
+
+
+def test_ended_runs_are_listed_as_ended(tmp_path: Path) -> None:
+    ended(tmp_path / "a", after=2 * GROUPS)
+    said = " ".join(CliRunner().invoke(app, ["runs", str(tmp_path / "a")]).output.split())
+    assert "not drawn, since sampling was ended" in said
+    assert "missing" not in said
 
 
 def test_times_are_read() -> None:
