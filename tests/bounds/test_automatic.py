@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from localsmooth.bounds import Automatic, Bonferroni, CandidateVotes, JointCount, VoteBounds
+from localsmooth.bounds import (
+    Automatic,
+    Bonferroni,
+    CandidateVotes,
+    CountRule,
+    JointAndBonferroni,
+    JointCount,
+    VoteBounds,
+)
 from localsmooth.bounds.beta_mixture import candidate_prior
+from localsmooth.errors import InvalidInputError
+from localsmooth.tasks.arrays import Settings
 from localsmooth.testing.chance import assert_level_kept, likely
 
 ALPHA = 0.01
@@ -47,25 +57,34 @@ def test_hardly_less_is_promised_than_by_the_better_rule(model: str, outputs: in
     u, group = MODELS[model](rng, outputs), np.arange(outputs) % 4
     first = CandidateVotes(rng.binomial(100, 1 - u), 100)
     votes = rng.binomial(samples, 1 - u)
-    made = {
-        JointCount(): promised(
-            *(JointCount(spare=each).count_bounds(votes, samples, ALPHA, group, first) for each in (None, 0))
-        ),
-        Bonferroni(): promised(Bonferroni().lower_bounds(votes, samples, ALPHA)),
-    }
-    chosen = Automatic().choose(first, samples, ALPHA, group)
+
+    def ways(alpha: float) -> tuple[list[VoteBounds], VoteBounds]:
+        rules = (JointCount(), JointCount(spare=0))
+        counts = [rule.count_bounds(votes, samples, alpha, group, first) for rule in rules]
+        return counts, Bonferroni().lower_bounds(votes, samples, alpha)
+
+    (joint, single), (half, other) = ways(ALPHA), ways(ALPHA / 2)
+    made = {JointCount(): promised(*joint), Bonferroni(): promised(single)}
+    chosen = Automatic().choose(first, samples, ALPHA, group, divide=False)
     assert made[chosen] >= 0.98 * max(made.values()) - 1
+    made = {JointAndBonferroni(): promised(*half, other), Bonferroni(): promised(single)}
+    chosen = Automatic().choose(first, samples, ALPHA, group)
+    assert made[chosen] >= 0.985 * made[Bonferroni()] - 1
+    assert made[chosen] >= 0.96 * promised(*joint) - 1
 
 
 def test_either_rule_is_chosen_somewhere() -> None:
     rng, group = np.random.default_rng(1), np.zeros(100, np.int64)
+    few = CandidateVotes(rng.binomial(100, 1 - mixed(rng, 12)), 100)
+    assert Automatic().choose(few, 1_024, ALPHA, group[:12]) == Bonferroni()
     few = CandidateVotes(rng.binomial(100, 1 - mixed(rng, 100)), 100)
-    assert Automatic().choose(few, 1_024, ALPHA, group) == Bonferroni()
+    assert Automatic().choose(few, 1_024, ALPHA, group, divide=False) == Bonferroni()
     many = CandidateVotes(rng.binomial(100, 1 - sure(rng, 4_000)), 100)
-    assert Automatic().choose(many, 1_024, ALPHA, np.zeros(4_000, np.int64)) == JointCount()
+    assert Automatic().choose(many, 1_024, ALPHA, np.zeros(4_000, np.int64)) == JointAndBonferroni()
+    assert Automatic().choose(many, 1_024, ALPHA, np.zeros(4_000, np.int64), divide=False) == JointCount()
     assert Automatic().choose(None, 1_024, ALPHA, group) == Bonferroni()
     assert Automatic().choose(CandidateVotes(np.zeros(30_000, np.int64), 9), 99, ALPHA, np.zeros(30_000, np.int64)) == (
-        JointCount()
+        JointAndBonferroni()
     )
 
 
@@ -79,15 +98,19 @@ def test_miss_rate_of_what_is_chosen(outputs: int, repeats: int) -> None:
     for _ in range(repeats):
         first = CandidateVotes(20 - (rng.random((20, 1)) < u).sum(axis=0), 20)
         votes = n - (rng.random((n, 1)) < u).sum(axis=0)
-        rule = Automatic().choose(first, n, 0.1, group)
-        chosen.add(rule.name)
-        made = (
-            rule.count_bounds(votes, n, 0.1, group, first)
-            if isinstance(rule, JointCount)
-            else rule.lower_bounds(votes, n, 0.1)
-        )
-        worst = max(int((made.lower >= x).sum() - (1 - u >= x).sum()) for x in made.lower)
-        missed += worst > made.discount
+        settings = Settings(0.1, (0.0,), simultaneous=Automatic().choose(first, n, 0.1, group))
+        chosen.add(settings.sharing.name)
+        wrong = False
+        for way in settings.ways():  # all of them at once
+            rule = way.sharing
+            made = (
+                rule.count_bounds(votes, n, way.alpha, group, first)
+                if isinstance(rule, CountRule)
+                else rule.lower_bounds(votes, n, way.alpha)
+            )
+            worst = max(int((made.lower >= x).sum() - (1 - u >= x).sum()) for x in made.lower)
+            wrong |= worst > made.discount
+        missed += wrong
     assert_level_kept(missed, repeats, 0.1)
     assert len(chosen) == 2 or repeats < 1_000  # the choice is put to the test
 
@@ -106,3 +129,14 @@ def test_errors_are_drawn_from_the_updated_prior() -> None:
         counts = np.append(np.bincount(some, minlength=26)[shown], np.bincount(some, minlength=26)[~shown].sum())
         p = stats.chisquare(counts, np.append(expected[shown], expected[~shown].sum()) * some.size).pvalue
         assert likely(p), one
+
+
+def test_half_of_alpha_each_needs_a_fixed_number_of_samples() -> None:
+    votes, group = np.full(5, 90), np.zeros(5, np.int64)
+    with pytest.raises(InvalidInputError, match="JointCount"):
+        JointAndBonferroni().count_bounds(votes, np.full(5, 100), 0.1, group)
+    made = JointAndBonferroni().count_bounds(votes, 100, 0.1, group)
+    half = JointCount().count_bounds(votes, 100, 0.05, group)
+    np.testing.assert_array_equal(made.lower, half.lower)
+    single = Bonferroni().lower_bounds(votes, 100, 0.05).lower
+    np.testing.assert_array_equal(made.shown, np.maximum(half.shown, single))

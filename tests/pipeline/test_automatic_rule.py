@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from localsmooth.baselines import Cohen, ReceptiveFields, SegCertify
-from localsmooth.bounds import Automatic, Bonferroni, JointCount
+from localsmooth.bounds import Automatic, Bonferroni, JointAndBonferroni, JointCount
 from localsmooth.certificates import GaussianScores
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import NoProgress
+from localsmooth.execution import NoProgress, Until
 from localsmooth.graphs import GraphSettings
 from localsmooth.layout import GridLayout
-from localsmooth.pipeline import settings_of
+from localsmooth.pipeline import settings_of, walk
 from localsmooth.results import run_info
 from localsmooth.runs import DirectoryStore, SamplingPlan, Stage
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import StopWhenDecided
+from localsmooth.tasks import FINISHED, StopWhenDecided, load_record
 from localsmooth.tasks.arrays import Settings
 from tests.flat import certify, recertify
 from tests.pipeline.models import threshold_model
@@ -30,7 +30,13 @@ ASKED: dict[str, Any] = {"alpha": 0.05, "budgets": [0.0, 0.2]}
 
 
 def run(
-    out: Path | None, shape: tuple[int, int], threshold: float, n_bound: int = 400, stop: Any = None, items: int = 2
+    out: Path | None,
+    shape: tuple[int, int],
+    threshold: float,
+    n_bound: int = 400,
+    stop: Any = None,
+    items: int = 2,
+    until: Until | None = None,
 ):
     return certify(
         threshold_model(np.full(shape, threshold)),
@@ -41,6 +47,7 @@ def run(
         options=SamplingOptions(batch_size=100, check_model=False),
         progress=NoProgress(),
         out=out,
+        **({} if until is None else {"until": until}),
     )
 
 
@@ -48,7 +55,9 @@ def said(result: Any) -> str:
     return "\n".join(run_info(result).assumptions)
 
 
-@pytest.mark.parametrize(("shape", "threshold", "rule"), [(FEW, ROUGH, Bonferroni()), (MANY, SURE, JointCount())])
+@pytest.mark.parametrize(
+    ("shape", "threshold", "rule"), [(FEW, ROUGH, Bonferroni()), (MANY, SURE, JointAndBonferroni())]
+)
 def test_what_is_chosen_is_what_is_certified_and_said(
     tmp_path: Path, shape: tuple[int, int], threshold: float, rule: Any
 ) -> None:
@@ -76,7 +85,7 @@ def test_each_item_has_the_rule_that_suits_it(tmp_path: Path) -> None:
     )
     each = {
         rule: recertify(tmp_path, settings=Settings(**ASKED, simultaneous=rule))
-        for rule in (JointCount(), Bonferroni())
+        for rule in (JointAndBonferroni(), Bonferroni())
     }
     chosen = [
         {
@@ -86,9 +95,9 @@ def test_each_item_has_the_rule_that_suits_it(tmp_path: Path) -> None:
         }
         for item in range(2)
     ]
-    assert chosen == [{Bonferroni()}, {JointCount()}], said(made)
-    assert "bonferroni for 1 of 2 items" in said(made)
-    assert "joint_count for 1 of 2 items" in said(made)
+    assert chosen == [{Bonferroni()}, {JointAndBonferroni()}], said(made)
+    assert "bonferroni for 1 of 2 items (item 0)" in said(made)
+    assert "joint_and_bonferroni for 1 of 2 items (item 1)" in said(made)
 
 
 def test_a_run_of_many_outputs_may_go_on(tmp_path: Path) -> None:
@@ -108,14 +117,64 @@ def test_a_run_of_few_outputs_may_not_go_on_and_nothing_is_drawn(tmp_path: Path)
     assert recertify(tmp_path)["certified"].size
 
 
+def test_a_run_that_was_never_certified_may_not_go_on_before_its_rule_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path, FEW, ROUGH)
+    (tmp_path / FINISHED).unlink()
+
+    def refused(words: str) -> None:
+        with pytest.raises(InvalidInputError, match=words):
+            run(tmp_path, FEW, ROUGH, n_bound=600)
+        with DirectoryStore(tmp_path, read_only=True) as store:
+            assert store.merged(0, 0, Stage.BOUND).n == 400
+
+    refused("chosen when the run began")
+    monkeypatch.setattr(walk, "unfinished_items", lambda *_: [0])
+    refused("end with n_bound = 400 first")
+
+
+@pytest.mark.filterwarnings("error:.*do not hold together")
+def test_what_was_begun_automatically_goes_on_as_one_claim(tmp_path: Path) -> None:
+    run(tmp_path, MANY, SURE)
+    made = run(tmp_path, MANY, SURE, n_bound=600, until=Until(seconds=3600))
+    assert load_record(tmp_path).settings["simultaneous"] == {"name": "automatic"}
+    half = recertify(tmp_path, settings=Settings(0.025, ASKED["budgets"], simultaneous=JointCount()))
+    np.testing.assert_array_equal(made["certified"], half["certified"])
+
+
+@pytest.mark.filterwarnings("error:.*do not hold together")
+@pytest.mark.parametrize("shape", [FEW, MANY])
+def test_what_was_begun_by_counting_goes_on_counting(tmp_path: Path, shape: tuple[int, int]) -> None:
+    run(tmp_path, shape, ROUGH, until=Until(seconds=3600))
+    for number in (400, 600):
+        made = run(tmp_path, shape, ROUGH, n_bound=number)
+        named = recertify(tmp_path, settings=Settings(**ASKED, simultaneous=JointCount()))
+        np.testing.assert_array_equal(made["certified"], named["certified"])
+
+
+@pytest.mark.parametrize("threshold", [SURE, ROUGH, -0.75])
+def test_half_of_alpha_each_keeps_what_either_half_certifies(tmp_path: Path, threshold: float) -> None:
+    run(tmp_path, (12, 18), threshold, items=1)
+    asked = {"budgets": np.linspace(0, 1.2, 9), "bounds": ["naive", "exact"]}
+
+    def certified(alpha: float, rule: Any) -> np.ndarray:
+        return recertify(tmp_path, settings=Settings(alpha, **asked, simultaneous=rule))["certified"].values
+
+    both = certified(0.05, JointAndBonferroni())
+    naive = [certified(0.025, rule)[..., 0, :] for rule in (JointCount(), Bonferroni())]
+    np.testing.assert_array_equal(both[..., 0, :], np.maximum(*naive))
+    assert (both[..., 1, :] >= both[..., 0, :]).all()
+
+
 def test_the_choice_is_that_of_the_number_of_samples_that_a_run_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path, MANY, SURE)
     asked: list[int] = []
 
-    def choose(self: Automatic, candidates: Any, n_bound: int, alpha: float, group: Any) -> JointCount:
-        del self, candidates, alpha, group
+    def choose(self: Automatic, candidates: Any, n_bound: int, alpha: float, group: Any, *, divide: bool) -> JointCount:
+        del self, candidates, alpha, group, divide
         asked.append(n_bound)
         return JointCount()
 
@@ -162,7 +221,7 @@ def test_the_better_way_to_count_stands_at_each_budget(tmp_path: Path) -> None:
     assert (both >= apart).all()
     assert (both.sel(target="ratio") > apart.sel(target="ratio")).any()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Settings, "apart", lambda _: ())
+        patch.setattr(Settings, "ways", lambda self: (self,))
         shared = recertify(tmp_path, settings=asked, simultaneous=JointCount())["certified"]
     assert (both >= shared).all()
     assert (both > shared).any()

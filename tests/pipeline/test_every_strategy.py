@@ -21,6 +21,7 @@ from localsmooth.bounds import (
     CandidateVotes,
     CandidateWeights,
     FixedThresholdHolm,
+    JointAndBonferroni,
     JointCount,
     KFamilywise,
     PaperHolm,
@@ -107,6 +108,7 @@ RULES = {
     "k_familywise": (KFamilywise(2), {"k": 2}),
     "weighted_bonferroni": (CandidateWeights((0.6, 0.9)), {"thresholds": [0.6, 0.9]}),
     "joint_count": (JointCount(spare=1), {"spare": 1}),
+    "joint_and_bonferroni": (JointAndBonferroni(), {}),
     "fixed_threshold_holm": (FixedThresholdHolm(0.8), {"tau": 0.8}),
     "paper_holm": (PaperHolm(), {}),
 }

@@ -52,7 +52,8 @@ def missed(found: Overlap) -> bool:
     return bool(np.any(found.iou > iou + 1e-12) or np.any(found.dice > dice + 1e-12))
 
 
-@pytest.mark.parametrize("repeats", [25, pytest.param(2_000, marks=pytest.mark.long)])
+# With 500 repetitions each dependence that misses in a fifth of all cases is found with a probability above 1 − 1e-2.
+@pytest.mark.parametrize("repeats", [25, pytest.param(500, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'spare', None)}")
 @pytest.mark.parametrize("dependence", DEPENDENCES)
 def test_certified_overlaps_hold(dependence: str, rule: Sharing, repeats: int) -> None:

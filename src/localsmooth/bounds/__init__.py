@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from localsmooth.bounds.automatic import Automatic
+from localsmooth.bounds.automatic import Automatic, JointAndBonferroni
 from localsmooth.bounds.bernstein import EmpiricalBernstein
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
@@ -35,7 +35,16 @@ from localsmooth.bounds.weighting import CandidateRule, CandidateVotes, Candidat
 # One line per rule for many outputs that a configuration can name.
 SIMULTANEOUS: dict[str, Callable[..., Simultaneous | CountRule | Automatic]] = {
     rule.name: rule
-    for rule in (Automatic, JointCount, Bonferroni, KFamilywise, WeightedBonferroni, FixedThresholdHolm, PaperHolm)
+    for rule in (
+        Automatic,
+        JointCount,
+        JointAndBonferroni,
+        Bonferroni,
+        KFamilywise,
+        WeightedBonferroni,
+        FixedThresholdHolm,
+        PaperHolm,
+    )
 }
 
 # One line per bound on scores that a configuration can name.
@@ -57,6 +66,7 @@ __all__ = [
     "CountRule",
     "EmpiricalBernstein",
     "FixedThresholdHolm",
+    "JointAndBonferroni",
     "JointCount",
     "KFamilywise",
     "LevelStrategy",

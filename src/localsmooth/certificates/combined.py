@@ -162,7 +162,9 @@ class OutputVotes:
             If the rule bounds counts and there are no strata, or it cannot be used with these votes.
         """
         votes = self.votes.astype(np.int64)
-        if self.ended and self.sequence is None and not getattr(sharing, "anytime", False):
+        follows = self.sequence is not None and not isinstance(sharing, CountRule)  # then it bounds the votes
+        early = self.ended or self.sequence is not None
+        if early and not follows and not getattr(sharing, "anytime", False):
             raise InvalidInputError(
                 "simultaneous",
                 f"{sharing.name} needs a number of samples that is fixed beforehand, and sampling was ended before",

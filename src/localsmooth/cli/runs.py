@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from rich import box
 from rich.table import Table
 
 from localsmooth.disk import expanded
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.pipeline import open_tallies
 from localsmooth.runs import DirectoryStore, StoreError, Survey, find_runs, open_store, survey
+from localsmooth.tasks import load_record
 from localsmooth.terminal import terminal
 
 __all__ = ["runs"]
@@ -79,6 +81,13 @@ def _table(found: list[Survey]) -> Table:
     return table
 
 
+def _ended(place: str) -> bool:
+    """Whether a run was ended before its plan, and certified."""
+    with suppress(LocalsmoothError):
+        return load_record(Path(place.split(", chunks at ")[0])).begun is not None
+    return False
+
+
 def _remarks(run: Survey) -> list[str]:
     lines = list(run.damaged)
     if run.missing:
@@ -88,6 +97,7 @@ def _remarks(run: Survey) -> list[str]:
         ]
         more = len(run.missing) - len(shown)
         word = "may be missing (groups can stop early)" if run.stops_early else "missing"
+        word = "not drawn, since sampling was ended (certify goes on with it)" if _ended(run.place) else word
         lines.append(f"{run.place}: {word}: " + "; ".join(shown) + (f"; and {more} more" if more else ""))
     if run.failed:
         arrays = list(run.failed.values())

@@ -11,6 +11,7 @@ from localsmooth.bounds import (
     Bonferroni,
     CandidateWeights,
     FixedThresholdHolm,
+    JointAndBonferroni,
     JointCount,
     KFamilywise,
     PaperHolm,
@@ -22,6 +23,7 @@ __all__ = [
     "AutomaticSection",
     "BonferroniSection",
     "FixedThresholdHolmSection",
+    "JointAndBonferroniSection",
     "JointCountSection",
     "KFamilywiseSection",
     "PaperHolmSection",
@@ -30,7 +32,7 @@ __all__ = [
 
 
 class AutomaticSection(Section):
-    """Joint count, or Bonferroni where the candidate stage says that it promises more."""
+    """Joint count and Bonferroni, half of alpha each, or Bonferroni alone, as the candidate stage says."""
 
     rule: Literal["automatic"]
 
@@ -107,12 +109,23 @@ class JointCountSection(Section):
         return JointCount(spare=self.spare)
 
 
+class JointAndBonferroniSection(Section):
+    """Joint count and Bonferroni, half of alpha each: the better count stands for every target and budget."""
+
+    rule: Literal["joint_and_bonferroni"]
+
+    def build(self) -> JointAndBonferroni:
+        """Make the rule."""
+        return JointAndBonferroni()
+
+
 AnyRule = Annotated[
     AutomaticSection
     | BonferroniSection
     | KFamilywiseSection
     | WeightedBonferroniSection
     | JointCountSection
+    | JointAndBonferroniSection
     | FixedThresholdHolmSection
     | PaperHolmSection,
     Field(discriminator="rule"),

@@ -73,6 +73,8 @@ class Until:
         parts = list(_PART.finditer(text.strip()))
         if not parts or "".join(part.group() for part in parts) != text.strip():
             raise InvalidInputError("time", f"got {text!r}", "Pass a number and a unit, such as 90s, 10min or 1h30min")
+        if not any(float(part[1]) for part in parts):
+            raise InvalidInputError("time", f"got {text!r}", "Pass a time above 0, or nothing could be certified")
         return cls(sum(float(part[1]) * _SECONDS[part[2]] for part in parts), interrupted=interrupted)
 
     def end(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import xarray as xr
 
-from localsmooth.bounds import CountRule
+from localsmooth.bounds import Automatic, CountRule
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
 from localsmooth.execution import (
@@ -111,11 +111,11 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
         require_anytime(prove, sequence=plan.stop is not None, place="this run" if out is None else out, ended=True)
         if run.part is not None:
             raise InvalidInputError("until", "a part is not certified", "Let it draw all of its samples")
-        prove = prove.counted() if isinstance(prove, Strategies) else prove
+    prove = _going_on(prove, earlier, ends=run.until is not None)
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
         begun: list[int] | None = None
-        _require_may_grow(task, stores, plan, prove, out)
+        _require_may_grow(task, assignment, stores, plan, prove, out)
         told = default_progress() if run.progress is None else run.progress
         if assignment.told:
             told.message(assignment.told)
@@ -169,21 +169,55 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
     return result
 
 
+def _going_on(prove: Any, earlier: RunRecord | None, *, ends: bool) -> Any:
+    """Settle on the rule of an earlier certificate in the same directory, so that both are one claim.
+
+    Where the rule is chosen automatically: a run that is ended counts from the start, and goes on counting; what was
+    begun by the automatic choice goes on by it.
+    """
+    if not isinstance(prove, Strategies):
+        return prove
+    counted = prove.counted()
+    rule, count = (described(each)["simultaneous"] for each in (prove, counted))
+    known = None if earlier is None else earlier.settings.get("simultaneous")
+    return counted if known == count or (ends and known != rule) else prove
+
+
 def _require_may_grow(
-    task: Task[Any, Any], stores: tuple[Store, Store], plan: SamplingPlan, prove: Any, place: Path | None
+    task: Task[Any, Any],
+    assignment: Assignment[Any],
+    stores: tuple[Store, Store],
+    plan: SamplingPlan,
+    prove: Any,
+    place: Path | None,
 ) -> None:
     """Refuse more samples than a run began with, before any is drawn, where what is proven does not hold then."""
     kept, store = stores
     known = store.configuration
     if known is None or (isinstance(store, FileStore) and store.untouched):
         return
-    if known.first is not None or plan.n_bound > (known.samples or plan.n_bound):
-        require_anytime(prove, sequence=plan.stop is not None, place=place)
-        if place is None or not (place / FINISHED).is_file():
-            return  # what is wrong with it is told when it is finished
+    if known.first is None and plan.n_bound <= (known.samples or plan.n_bound):
+        return
+    require_anytime(prove, sequence=plan.stop is not None, place=place)
+    if place is not None and (place / FINISHED).is_file():
         record = load_record(place)
         first = record.n_bound if known.first is None else known.first
         task.settle(task.load(record, kept), prove, replace(record, extended=first))
+    elif isinstance(prove, Strategies) and isinstance(prove.simultaneous, Automatic) and plan.stop is None:
+        # Interrupted before anything was certified: the candidate stage alone can tell the rule.
+        first = known.samples if known.first is None else known.first
+        begun, layouts = replace(plan, n_bound=first), assignment.subject.layouts
+        if assignment.draw is not None or unfinished_items(store, layouts, begun):
+            raise InvalidInputError(
+                "n_bound",
+                f"the run began with N₂ = {first} and was interrupted, so that it is not known by which rule its "
+                "outputs share α",
+                f"Let it end with n_bound = {first} first, or name the rule that allows for more samples: JointCount "
+                '(many_outputs = { rule = "joint_count" })',
+            )
+        tallies = collect_tallies(store, layouts, assignment.subject.counters, plan=begun)
+        record = _record(assignment, Run(), plan, extended=first, settings={})
+        task.settle(assignment.collect(tallies), prove, record)
 
 
 def _rounds(

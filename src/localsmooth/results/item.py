@@ -46,7 +46,7 @@ class CertifiedCurve:
     falls: Bool[np.ndarray, "budgets *out"] | None = None
 
     def at_least(self, part: CertifiedCurve) -> CertifiedCurve:
-        """Raise what is proven to what is proven of some of the targets."""
+        """Raise what is proven to what is proven otherwise of the same targets, or of some of them."""
         certified, lower = np.maximum(self.certified, part.certified), np.maximum(self.lower, part.lower)
         # Certificates that were made for one target can be stronger for it than those of all outputs.
         return replace(self, certified=certified, lower=lower, upper=np.maximum(self.upper, certified))

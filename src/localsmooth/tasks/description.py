@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -26,6 +25,7 @@ from localsmooth.tasks.strategies import Strategies
 __all__ = ["describe_smoothing", "run_facts", "sampled_at"]
 
 _SYMBOLS = {"gaussian": ("σ",), "uniform": ("λ",), "bernoulli": ("θ",), "sparse-flips": ("θ⁺", "θ⁻")}
+_NAMED = 10
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -168,6 +168,13 @@ def _saving(sampled: Sequence[tuple[Layout, OutputVotes]], record: RunRecord) ->
     return Saving(tuple(counted), tuple(layout.outputs.count * record.n_bound for layout, _ in sampled))
 
 
+def _chosen_for(name: str, rules: Sequence[Sharing], record: RunRecord) -> str:
+    """Which items go by a rule, by their names where they are few."""
+    chosen = [item for (item, _), rule in zip(record.kept_items, rules, strict=True) if rule.name == name]
+    shown = f" ({', '.join(chosen)})" if len(chosen) <= _NAMED else ""
+    return f"{name} for {len(chosen)} of {len(rules)} items{shown}"
+
+
 def _assumptions(
     settings: Strategies,
     rules: Sequence[Sharing],
@@ -199,12 +206,8 @@ def _assumptions(
             f"Votes are bounded by {holds}, which holds at every number of samples at once."
         )
     if isinstance(settings.simultaneous, Automatic) and record.sequence is None:
-        chosen = Counter(rule.name for rule in rules)
-        among = (
-            ""
-            if len(chosen) == 1
-            else f" ({', '.join(f'{name} for {n} of {len(rules)} items' for name, n in chosen.items())})"
-        )
+        chosen = dict.fromkeys(rule.name for rule in rules)
+        among = "" if len(chosen) == 1 else f": {'; '.join(_chosen_for(name, rules, record) for name in chosen)}"
         sentences.append(
             f"How {outputs} share α was chosen from the candidate stage, whose samples are independent of those that "
             f"bound the votes{among}."
@@ -218,11 +221,13 @@ def _assumptions(
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if one_basis and len({isinstance(each, ScoreCertificate) for each in settings.certificates}) > 1:
         sentences.append(ONE_BASIS)
-    if any(isinstance(rule, CountRule) for rule in rules):
+    counting = [rule for rule in rules if isinstance(rule, CountRule)]
+    if counting:
+        always = ", at every number of samples" if all(rule.anytime for rule in counting) else ""
         sentences.append(
-            f"Bounds are for the certified counts: these hold with probability 1 − α, at every number of samples. The "
-            f"probability, threshold and radius shown for one of the {outputs}, and whether it abstains, follow from a "
-            f"bound at level α of its own, as a description; they do not hold for all {outputs} together."
+            f"Bounds are for the certified counts: these hold with probability 1 − α{always}. The probability, "
+            f"threshold and radius shown for one of the {outputs}, and whether it abstains, follow from a bound at "
+            f"level α of its own, as a description; they do not hold for all {outputs} together."
         )
     discount = max(0 if isinstance(rule, CountRule) else rule.discount for rule in rules)
     if discount:

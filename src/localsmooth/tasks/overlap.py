@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from localsmooth.bounds import JointCount
+from localsmooth.bounds import JointAndBonferroni, JointCount
 from localsmooth.certificates import ABSTAIN
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
@@ -51,6 +51,8 @@ def for_overlaps(settings: Proven) -> Proven:
             field, f"{method.name} counts outputs, and certifies no IoU", f"Pass {field}=None to certify from the votes"
         )
     rule = settings.simultaneous
+    if isinstance(rule, JointAndBonferroni):  # strata are bounded on the joint count's half of the event
+        return replace(settings, simultaneous=JointCount(spare=0), alpha=settings.alpha * rule.share)
     return replace(settings, simultaneous=replace(rule, spare=0)) if isinstance(rule, JointCount) else settings
 
 

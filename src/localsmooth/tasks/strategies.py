@@ -17,13 +17,14 @@ from localsmooth.bounds import (
     CandidateRule,
     CountRule,
     EmpiricalBernstein,
+    JointAndBonferroni,
     JointCount,
     ScoreBound,
     Sharing,
     Simultaneous,
 )
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
-from localsmooth.collective import AnyBounds, Bound, Envelope, as_bounds
+from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from localsmooth.tasks.targets import Target, as_targets
@@ -106,26 +107,42 @@ class Strategies(ABC):
 
     def counted(self: _Some) -> _Some:
         """Bound counts, where the rule is to be chosen automatically: at any number of samples that holds."""
-        return self.alternatives()[0]
+        return replace(self, simultaneous=JointCount()) if isinstance(self.simultaneous, Automatic) else self
 
-    def alternatives(self: _Some) -> tuple[_Some, ...]:
-        """The settings with each rule that certificates may come from, the first choice first."""
+    def alternatives(self: _Some, *, fixed: bool) -> tuple[_Some, ...]:
+        """The settings with each rule that certificates may come from, the first choice first.
+
+        Parameters
+        ----------
+        fixed
+            Whether the number of samples is, beforehand; counts are bounded where it is not.
+        """
         if not isinstance(self.simultaneous, Automatic):
-            return (self, *(replace(other, bounds=self.bounds) for other in self.apart()))
-        counted = replace(self, simultaneous=JointCount())
-        return *counted.alternatives(), replace(self, simultaneous=Bonferroni())
+            return self.ways()
+        if not fixed:
+            return self.counted().ways()
+        rule = JointAndBonferroni() if self._divides else JointCount()
+        return *replace(self, simultaneous=rule).ways()[:2], replace(self, simultaneous=Bonferroni())
 
-    def apart(self: _Some) -> tuple[_Some, ...]:
-        """The other way to count, strata apart, where both are open: on the same event, so that the better one holds.
+    @property
+    def _divides(self) -> bool:
+        """Whether α can be divided between two sets of bounds: baselines use one."""
+        method = getattr(self, "method", None) or getattr(self, "baseline", None)
+        return method is None and self.alpha * JointAndBonferroni.share >= _SMALLEST_ALPHA
+
+    def ways(self: _Some) -> tuple[_Some, ...]:
+        """Every way to bound counts that holds on the one event of the rule, so that the best one may stand.
 
         What all strata share is chosen for budgets of all sizes, and subtracted at each: few targets, and small
-        budgets, are better off without. For the second look the search for exact answers is left out.
+        budgets, are better off with strata apart.
         """
         rule = self.simultaneous
-        if not isinstance(rule, JointCount) or rule.spare is not None:
-            return ()
-        swift = {name: Envelope() if one.searches else one for name, one in self.bounds.items()}
-        return (replace(self, simultaneous=replace(rule, spare=0), bounds=swift),)
+        if isinstance(rule, JointCount) and rule.spare is None:
+            return self, replace(self, simultaneous=replace(rule, spare=0))
+        if not isinstance(rule, JointAndBonferroni):
+            return (self,)
+        half = replace(self, alpha=self.alpha * rule.share)
+        return self, replace(half, simultaneous=JointCount(spare=0)), replace(half, simultaneous=Bonferroni())
 
     def settled(
         self: _Some, votes: OutputVotes, group: Int[np.ndarray, "outputs"], extended: int | None = None
@@ -151,8 +168,11 @@ class Strategies(ABC):
         if votes.sequence is not None:  # which holds where votes end sampling, as counts do
             return replace(self, simultaneous=JointCount())
         planned = votes.n_planned if extended is None else extended
-        chosen = self.simultaneous.choose(votes.candidate_votes, planned, self.alpha, group)
-        if (extended is not None or votes.ended) and not isinstance(chosen, CountRule):
+        chosen = self.simultaneous.choose(votes.candidate_votes, planned, self.alpha, group, divide=self._divides)
+        fixed = extended is None and not votes.ended
+        if not fixed and isinstance(chosen, JointAndBonferroni):  # the half that still holds
+            return replace(self, simultaneous=JointCount(), alpha=self.alpha * chosen.share)
+        if not fixed and not isinstance(chosen, CountRule):
             raise FixedNumberError(
                 "simultaneous",
                 f"the outputs of an item share α by {chosen.name}, as was chosen when the run began, and that needs a "

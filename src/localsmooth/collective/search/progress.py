@@ -40,8 +40,8 @@ class Progress:
     def __str__(self) -> str:
         """Return one line."""
         return (
-            f"budget {self.budget} of {self.budgets}: {self.lower} of {self.targets} certified so far, best attack "
-            f"leaves {self.upper} (gap {self.upper - self.lower}), {self.seconds:.0f} s"
+            f"budget {self.budget} of {self.budgets}: {self.lower:.10g} of {self.targets:.10g} certified so far, best "
+            f"attack leaves {self.upper:.10g} (gap {self.upper - self.lower:.10g}), {self.seconds:.0f} s"
         )
 
 

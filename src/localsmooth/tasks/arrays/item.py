@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from jaxtyping import Int
 
-from localsmooth.bounds import CountRule
 from localsmooth.certificates import BaseCertificates, CertifiedOutputs, certify_outputs
 from localsmooth.collective import Bound, Overlap, Problem, Threat, certify_overlap, solve
 from localsmooth.errors import InvalidInputError
@@ -16,12 +16,14 @@ from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 from localsmooth.tasks.overlap import for_overlaps, label_pairs, require_labels
+from localsmooth.tasks.reach import KnownVotes
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike, kinds_of
 from localsmooth.tasks.targets import Target, stakes_of
+from localsmooth.tasks.ways import best_curves, certified_ways
 
 __all__ = [
     "bounded_outputs",
-    "certified_curves",
+    "certified_curve",
     "certify_item",
     "certify_overlaps",
     "counted_outputs",
@@ -114,22 +116,29 @@ def certify_item(
     say = tell and (lambda text: tell(f"{item.name}: {text}"))
     ignored = None if item.ignored is None else item.ignored.ravel()
     standing = item_stakes(item, item.votes.candidate.astype(np.int64), settings.targets)
+    columns = item.layout.inputs.count
+    # Bounds that are known are the same in every way.
+    known = isinstance(item.votes, KnownVotes) and item.votes.known is not None
+    ways = settings.ways()[:1] if known else settings.ways()
+    kept: dict[int, CertifiedOutputs] = {}
     certified: CertifiedOutputs | None = None
     valued: dict[str, Stakes] = {}
     curves: dict[tuple[str, str], CertifiedCurve] = {}
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
-        if certified is None or isinstance(settings.sharing, CountRule):
-            certified = bounded_outputs(item, noise, settings, alike(stakes, ignored))
-        valued[target] = stakes.left_by(certified.base.prediction)
-        made = certified_curves(certified.base, valued[target], threat, item.layout.inputs.count, settings, say)
-        for other in settings.apart() if certified.base.gives_away else ():
-            base = bounded_outputs(item, noise, other, alike(stakes, ignored)).base
-            left = stakes.left_by(base.prediction)
-            more = certified_curves(base, left, threat, item.layout.inputs.count, other, say)
-            made = {name: curve.at_least(more[name]) for name, curve in made.items()}
-            valued[target] = max(valued[target], left, key=lambda each: each.stake.most)
-        curves |= {(target, name): curve for name, curve in made.items()}
+        made = certified_ways(ways, alike(stakes, ignored), partial(bounded_outputs, item, noise), kept)
+        bases = [each.base for each in made]
+        left = [stakes.left_by(base.prediction) for base in bases]
+
+        def solved(
+            way: int, name: str, bound: Bound, bases: list[BaseCertificates] = bases, left: list[Stakes] = left
+        ) -> CertifiedCurve:
+            return certified_curve(bases[way], left[way], threat, columns, name, bound, say)
+
+        found = best_curves(settings.bounds, len(made), solved)
+        curves |= {(target, name): curve for name, curve in found.items()}
+        valued[target] = max(left, key=lambda each: each.stake.most)
+        certified = made[0]
     assert certified is not None
     alone = certified.shown.base
     threshold = alone.eta if alone.eta.ndim == 1 else alone.eta.max(axis=0)
@@ -205,15 +214,16 @@ def bounded_outputs(item: SampledItem, noise: Noise, settings: Settings, outputs
     )
 
 
-def certified_curves(
+def certified_curve(
     base: BaseCertificates,
     stakes: Stakes,
     threat: Threat,
     input_groups: int,
-    settings: Settings,
+    name: str,
+    bound: Bound,
     tell: Callable[[str], None] | None,
-) -> dict[str, CertifiedCurve]:
-    """What every collective bound certifies of one target.
+) -> CertifiedCurve:
+    """What a collective bound certifies of one target.
 
     Parameters
     ----------
@@ -225,26 +235,22 @@ def certified_curves(
         With the budgets.
     input_groups
         How many there are.
-    settings
-        With the collective bounds.
+    name, bound
+        The collective bound.
     tell
         As for `certify_item`.
     """
-    budgets = len(settings.budgets)
     if not stakes.qualify.any():
+        budgets = len(threat.constraints(base.weights.shape[-1]).budgets)
         nothing = np.zeros(budgets)
-        empty = CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
-        return dict.fromkeys(settings.bounds, empty)
+        return CertifiedCurve(np.zeros(budgets, np.int64), nothing, nothing, np.zeros((budgets, input_groups)))
     base.require_whole(stakes.values)
     problem = Problem(base.weights, base.eta, base.group, threat, stakes.qualify, stakes.problem_value)
-    made: dict[str, CertifiedCurve] = {}
-    for name, bound in settings.bounds.items():
-        solved = solve(problem, bound, progress=tell and (lambda step, name=name: tell(f"{name}, {step}")))
-        made[name] = CertifiedCurve(
-            certified=stakes.less(solved.certified, base.discount, base.spare),
-            lower=stakes.less(solved.lower, base.discount, base.spare),
-            upper=solved.upper.astype(np.float64),
-            # Where kinds of perturbation are told apart, what is shown is their sum in each input group.
-            attack=np.stack([answer.attack.reshape(-1, input_groups).sum(axis=0) for answer in solved]),
-        )
-    return made
+    solved = solve(problem, bound, progress=tell and (lambda step: tell(f"{name}, {step}")))
+    return CertifiedCurve(
+        certified=stakes.less(solved.certified, base.discount, base.spare),
+        lower=stakes.less(solved.lower, base.discount, base.spare),
+        upper=solved.upper.astype(np.float64),
+        # Where kinds of perturbation are told apart, what is shown is their sum in each input group.
+        attack=np.stack([answer.attack.reshape(-1, input_groups).sum(axis=0) for answer in solved]),
+    )

@@ -15,7 +15,7 @@ from localsmooth.bounds import CandidateRule, CountRule
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import BinaryNoise, Noise
 from localsmooth.results import ItemResult
-from localsmooth.tasks.arrays.item import bounded_outputs, certified_curves, item_stakes
+from localsmooth.tasks.arrays.item import bounded_outputs, certified_curve, item_stakes
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import ItemMethod, Settings
 from localsmooth.tasks.reach import (
@@ -91,10 +91,9 @@ class ArrayReach:
         left = stakes.left_by(certified.base.prediction)
 
         def counts(name: str, budget: float) -> float:
-            asked = replace(settings, budgets=(budget,), bounds={name: settings.bounds[name]})
-            threat = settings.threat.threat(asked.budgets, item.image, item.layout, self.noise)
-            curves = certified_curves(certified.base, left, threat, item.layout.inputs.count, asked, None)
-            return float(curves[name].certified[0])
+            threat = settings.threat.threat((budget,), item.image, item.layout, self.noise)
+            columns, bound = item.layout.inputs.count, settings.bounds[name]
+            return float(certified_curve(certified.base, left, threat, columns, name, bound, None).certified[0])
 
         return counts, settings.threat.radius(certified.shown.base, item.image, item.layout, self.noise)
 
@@ -147,7 +146,7 @@ def reach_of_items(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
         found: Mapping[str, float] = {}
-        for each in settings.alternatives():
+        for each in settings.alternatives(fixed=planned.sequence is None):
             for item, votes in _ideals(items, noise, each, planned):
                 found = ArrayReach(item, votes, noise, each).by_bound(found)
         return found

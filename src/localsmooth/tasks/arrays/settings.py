@@ -163,8 +163,8 @@ class Settings(Strategies):
         Collective bounds, weakest first: names such as ``["lp", "exact"]``, bounds, or a mapping from the names that
         they get in the result; naive, lp and envelope by default.
     simultaneous
-        How α is shared among the outputs: by default `Automatic`, which is `JointCount` (counts alone are promised)
-        unless the candidate stage says that Bonferroni promises more; Bonferroni where there are scores.
+        How α is shared among the outputs: by default `Automatic`, which is `JointAndBonferroni` (counts alone are
+        promised) unless the candidate stage says that Bonferroni promises more; Bonferroni where there are scores.
     score_bound
         Bound on scores, for certificates that need them.
     threat

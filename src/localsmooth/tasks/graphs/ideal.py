@@ -52,7 +52,7 @@ def reach_of_nodes(
     if settings.strictly_local or settings.needs_scores:
         return {}
     found: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
-    for each in settings.alternatives():
+    for each in settings.alternatives(fixed=planned.sequence is None):
         found = _reach(graph, layout, group, each, unanimous(group, planned, each), found)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int
 
 from localsmooth.baselines import tolerated_flips, worst_spending
-from localsmooth.bounds import CountRule, Sharing
+from localsmooth.bounds import Sharing
 from localsmooth.certificates import ABSTAIN, BaseCertificates, Basis, CertifiedOutputs, certified_radius
 from localsmooth.collective import Bound, Exact, solve
 from localsmooth.errors import InvalidInputError
@@ -40,6 +41,7 @@ from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike
 from localsmooth.tasks.targets import stakes_of
+from localsmooth.tasks.ways import best_curves, certified_ways
 
 __all__ = ["certified_graph", "graph_facts", "graph_result", "require_depth", "settle_nodes", "solved_together"]
 
@@ -103,28 +105,31 @@ def graph_result(
     rows = budget_grid(settings.additions, settings.deletions)
     say = tell and (lambda text: tell(f"{name}: {text}"))
     certified: _Certified | None = None
+    made: dict[int, _Certified] = {}
     valued: dict[str, Stakes] = {}
     curves: dict[tuple[str, str], CertifiedCurve] = {}
     for target, stakes in standing.items():
-        # Bounds on counts are made for each target, on one event that serves them all.
-        if certified is None or isinstance(settings.sharing, CountRule):
+        if settings.baseline is not None:
             certified = certified_graph(sampled, settings, alike(stakes))
-        valued[target] = stakes.left_by(certified.base.prediction)
-        for bound in settings.bounds:
-            if settings.baseline is None:
-                curves[target, bound] = _solved(sampled, certified, settings, valued[target], bound, rows, say)
-            else:
-                certified.base.require_whole(valued[target].values)
-                kept = _tolerated(sampled, certified, settings, certified.lower)
-                curves[target, bound] = _counted(sampled, certified, valued[target].qualify, kept, rows)
-        if settings.baseline is None and certified.base.gives_away:
-            for other in settings.apart():
-                apart = certified_graph(sampled, other, alike(stakes))
-                left = stakes.left_by(apart.base.prediction)
-                for bound in settings.bounds:
-                    more = _solved(sampled, apart, other, left, bound, rows, say)
-                    curves[target, bound] = curves[target, bound].at_least(more)
-                valued[target] = max(valued[target], left, key=lambda each: each.stake.most)
+            valued[target] = stakes.left_by(certified.base.prediction)
+            certified.base.require_whole(valued[target].values)
+            kept = _tolerated(sampled, certified, settings, certified.lower)
+            counted = _counted(sampled, certified, valued[target].qualify, kept, rows)
+            curves |= {(target, bound): counted for bound in settings.bounds}
+            continue
+        # Bounds on counts are made for each target, on one event that serves them all.
+        ways = certified_ways(settings.ways(), alike(stakes), partial(certified_graph, sampled), made)
+        left = [stakes.left_by(each.base.prediction) for each in ways]
+
+        def solved(
+            way: int, name: str, bound: Bound, ways: list[_Certified] = ways, left: list[Stakes] = left
+        ) -> CertifiedCurve:
+            return _solved(sampled, ways[way], settings, left[way], name, bound, rows, say)
+
+        found = best_curves(settings.bounds, len(ways), solved)
+        curves |= {(target, bound): curve for bound, curve in found.items()}
+        valued[target] = max(left, key=lambda each: each.stake.most)
+        certified = ways[0]
     assert certified is not None
     each = certified.alone
     if settings.baseline is None:
@@ -238,6 +243,7 @@ def _solved(
     settings: GraphSettings,
     stakes: Stakes,
     name: str,
+    bound: Bound,
     rows: Rows,
     tell: Callable[[str], None] | None,
 ) -> CertifiedCurve:
@@ -254,7 +260,7 @@ def _solved(
         asked = node_problem(base, threat, np.flatnonzero(mask), stakes.problem_value)
         solved = solve(
             asked.problem,
-            _share(settings.bounds[name], part.size / count),
+            _share(bound, part.size / count),
             progress=tell and (lambda step: tell(f"{name}, {step}")),
         )
         counts[part] = stakes.less(solved.certified, base.discount, base.spare)
