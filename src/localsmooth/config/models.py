@@ -73,6 +73,7 @@ class _Described(TypedDict):
     preprocessing: Preprocessing
     threshold: float | None
     upsample: bool | tuple[int, ...] | None
+    told: bool
 
 
 class ModelSection(Section):
@@ -109,6 +110,9 @@ class AdaptedModelSection(ModelSection):
     upsample: bool | list[Annotated[int, Field(ge=1)]] | None = None
     """True: interpolate scores to the size of the input. A list of sizes: to these. By default what comes as `.logits`
     of several spatial axes."""
+    told: bool = False
+    """Whether the model takes one channel more than the inputs have, behind their own, that tells it the noise: the
+    logarithm of every level in units of the bounds' range, between −5 (no noise) and 5 (hidden)."""
 
     @field_validator("bounds")
     @classmethod
@@ -125,6 +129,7 @@ class AdaptedModelSection(ModelSection):
             "preprocessing": _preprocessing(self.mean, self.std, self.pad_multiple),
             "threshold": self.threshold,
             "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
+            "told": self.told,
         }
 
 
@@ -249,6 +254,8 @@ class SegmentationModelSection(ModelSection):
     """Standard deviation per channel, divided by inside the model."""
     pad_multiple: int = Field(default=32, ge=1)
     """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    told: bool = False
+    """Whether the network has one channel more, that tells it the noise; see the kind "torch"."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
 
@@ -267,7 +274,7 @@ class SegmentationModelSection(ModelSection):
         """
         with torch_seeded(0):
             module = segmentation_network(
-                self.architecture, encoder=self.encoder, classes=self.classes, channels=self.channels
+                self.architecture, encoder=self.encoder, classes=self.classes, channels=self.channels + self.told
             )
         load_weights(module, self.checkpoint)
         return TorchModel(
@@ -276,6 +283,7 @@ class SegmentationModelSection(ModelSection):
             classes=self.classes,
             preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple),
             device=self.device,
+            told=self.told,
             **evaluation(sampling),
         )
 
