@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
-from safetensors.torch import save_file
+from jaxtyping import Bool, Float, Int
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from localsmooth.models import encoded_levels
@@ -81,8 +81,33 @@ def windows(own: Bool[np.ndarray, "batch height width"], generator: np.random.Ge
     return made
 
 
+def deformed(
+    images: Float[torch.Tensor, "batch 1 height width"],
+    labels: Int[torch.Tensor, "batch height width"],
+    generator: torch.Generator,
+) -> tuple[Float[torch.Tensor, "batch 1 height width"], Int[torch.Tensor, "batch height width"]]:
+    """Turn, stretch and shear every scene a little: there are a thousand digits to learn from."""
+
+    def between(largest: float) -> torch.Tensor:
+        return (2 * torch.rand(len(images), generator=generator) - 1) * largest
+
+    angle, shear = between(0.2), between(0.2)
+    tall, wide = 1 + between(0.15), 1 + between(0.15)
+    height, width = SCENE_SHAPE
+    ratio = height / width
+    # Coordinates of grid_sample run from −1 to 1 along both axes, whatever their lengths are.
+    first = torch.stack([wide * angle.cos(), ratio * (shear - angle.sin()), between(0.1)], dim=1)
+    second = torch.stack([angle.sin() / ratio, tall * angle.cos(), between(0.1)], dim=1)
+    grid = nn.functional.affine_grid(torch.stack([first, second], dim=1), list(images.shape), align_corners=False)
+    moved = nn.functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+    truth = nn.functional.grid_sample(
+        labels[:, None].float(), grid, mode="nearest", padding_mode="reflection", align_corners=False
+    )
+    return moved, truth[:, 0].long()
+
+
 def train(arguments: argparse.Namespace) -> UNet:
-    """Train from scratch; the same arguments give the same network on the same machine."""
+    """Train; the same arguments give the same network on the same machine."""
     torch.manual_seed(arguments.seed)
     generator = np.random.default_rng(arguments.seed)
     noise_generator = torch.Generator().manual_seed(arguments.seed)
@@ -92,7 +117,9 @@ def train(arguments: argparse.Namespace) -> UNet:
         for array in DigitScenes(Split.TRAIN, arguments.scenes_seed).stack(range(arguments.training_scenes))
     )
     print(f"{len(images)} training scenes drawn in {time.perf_counter() - started:.0f} s", flush=True)
-    network = UNet(channels=1 if arguments.untold else 2, batch_norm=True)
+    network = UNet(channels=1 if arguments.untold else 2, batch_norm=arguments.start is None)
+    if arguments.start is not None:
+        network.load_state_dict(load_file(arguments.start))
     network = network.to(memory_format=torch.channels_last).train()  # pyright: ignore[reportCallIssue]
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -104,14 +131,16 @@ def train(arguments: argparse.Namespace) -> UNet:
         chosen = torch.randint(len(images), (arguments.batch,), generator=noise_generator)
         drawn = draw_layouts(arguments.batch, generator)
         # Under full noise from the start the network only learns that most pixels are background.
-        levels = drawn.levels * min(1.0, step / (0.3 * arguments.steps))
+        levels = drawn.levels * (1.0 if arguments.start else min(1.0, step / (0.3 * arguments.steps)))
+        clean, truth = images[chosen], labels[chosen]
+        if arguments.deform:
+            clean, truth = deformed(clean, truth, noise_generator)
         told = torch.from_numpy(encoded_levels(levels, (0.0, 1.0)))[:, None]
         hidden = torch.from_numpy(np.isinf(levels))[:, None]
         scale = torch.from_numpy(np.where(np.isinf(levels), 0.0, levels).astype(np.float32))[:, None]
-        noisy = torch.where(hidden, 0.5, images[chosen])
+        noisy = torch.where(hidden, 0.5, clean)
         noisy = noisy + scale * torch.randn(noisy.shape, generator=noise_generator)
         inputs = noisy if arguments.untold else torch.cat([noisy, told], dim=1)
-        truth = labels[chosen]
         # Outside its cell nothing is predicted in use, but there is signal to learn from while the noise is weak.
         inside = torch.from_numpy(np.clip(drawn.cells / 3, 1, 8).astype(np.float32))[:, None, None]
         weights = torch.where(torch.from_numpy(drawn.own), inside, 0.1) * ~hidden[:, 0]
@@ -154,6 +183,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scenes-seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="weights to go on from, without batch normalisation")
+    parser.add_argument("--deform", action="store_true", help="turn, stretch and shear the scenes")
     parser.add_argument("--untold", action="store_true", help="without the channel of levels")
     parser.add_argument("--out", type=Path, default=Path("runs/told_unet.safetensors"))
     arguments = parser.parse_args()
