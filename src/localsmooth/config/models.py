@@ -26,7 +26,7 @@ from localsmooth.models import (
     segmentation_network,
 )
 from localsmooth.registry import Registry
-from localsmooth.scenes import CLASS_NAMES, load_unet
+from localsmooth.scenes import CLASS_NAMES, TOLD_CHECKPOINT, load_unet
 from localsmooth.seeds import torch_seeded
 
 __all__ = [
@@ -220,6 +220,8 @@ class DigitScenesModelSection(ModelSection):
     """The small U-Net for scenes of handwritten digits that comes with the package."""
 
     kind: Literal["digit-scenes"]
+    told: bool = False
+    """The network of the same size that is told the noise, and was trained for all layouts and windows at once."""
 
     def build(self, sampling: SamplingSection) -> Model:
         """Load the network.
@@ -229,7 +231,8 @@ class DigitScenesModelSection(ModelSection):
         sampling
             Says in which precision it is evaluated.
         """
-        return TorchModel(load_unet(), bounds=(0.0, 1.0), classes=len(CLASS_NAMES), **evaluation(sampling))
+        network = load_unet(TOLD_CHECKPOINT) if self.told else load_unet()
+        return TorchModel(network, bounds=(0.0, 1.0), classes=len(CLASS_NAMES), told=self.told, **evaluation(sampling))
 
 
 class SegmentationModelSection(ModelSection):

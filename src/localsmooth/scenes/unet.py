@@ -18,10 +18,13 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.scenes.digits import CLASS_NAMES
 from localsmooth.seeds import torch_seeded
 
-__all__ = ["CHECKPOINT", "DEFAULT_WIDTH", "UNet", "load_unet"]
+__all__ = ["CHECKPOINT", "DEFAULT_WIDTH", "TOLD_CHECKPOINT", "UNet", "load_unet"]
 
 CHECKPOINT = Path(__file__).parent / "digits_unet.safetensors"
 """Weights that ``scripts/train_scenes.py`` trained on digit scenes with Gaussian noise."""
+
+TOLD_CHECKPOINT = Path(__file__).parent / "digits_unet_told.safetensors"
+"""Weights of the network that is told the noise, which ``scripts/train_told_scenes.py`` trained for all layouts."""
 
 DEFAULT_WIDTH = 16
 """Width of the network in the checkpoint."""
@@ -156,12 +159,13 @@ def load_unet(checkpoint: Path = CHECKPOINT) -> nn.Module:
     Parameters
     ----------
     checkpoint
-        A safetensors file with the weights of ``UNet()``; the one in the package by default.
+        A safetensors file with the weights of ``UNet()``, the one in the package by default; or of
+        ``UNet(channels=2)``, which is told the noise, such as `TOLD_CHECKPOINT`.
 
     Returns
     -------
     nn.Module
-        Maps images of shape (batch, 1, 64, 96) to logits of shape (batch, 11, 64, 96).
+        Maps images of shape (batch, channels, 64, 96) to logits of shape (batch, 11, 64, 96).
 
     Raises
     ------
@@ -174,8 +178,10 @@ def load_unet(checkpoint: Path = CHECKPOINT) -> nn.Module:
         weights = load_file(checkpoint)
     except (OSError, SafetensorError) as error:
         raise InvalidInputError("checkpoint", f"{checkpoint} cannot be read ({error})", remedy) from error
+    first = weights.get("encode_fine.0.convolution.weight")
+    told = first is not None and first.ndim == 4 and first.shape[1] == 8
     with torch_seeded(0):  # what is drawn here is overwritten
-        network = UNet()
+        network = UNet(channels=2 if told else 1)
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in weights.items()}
     if found != expected:
