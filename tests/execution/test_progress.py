@@ -21,9 +21,10 @@ from localsmooth.execution import (
     tell_certifying,
 )
 from localsmooth.execution.usage import EnergyMeter, UsageMeter
+from localsmooth.layout import windowed
 from localsmooth.memory import peak_memory
 from localsmooth.runs import MemoryStore
-from tests.sampling.exact import PLAN, ExactModel, run
+from tests.sampling.exact import PLAN, ExactModel, make_layout, run
 
 TOTAL = 4 * (PLAN.n_candidate + PLAN.n_bound)
 
@@ -175,3 +176,40 @@ def test_progress_of_ones_own_needs_no_more_than_before() -> None:
     stream = io.StringIO()
     tell_certifying(JsonProgress(stream), 0, 1)
     assert [(event["event"], event["done"], event["total"]) for event in events(stream)] == [("certifying", 0, 1)]
+
+
+def test_progress_counts_work_by_what_windows_show() -> None:
+    """Samples of small windows are little work: passes at the end are the shares of all windows, and never go back."""
+    layout = windowed(make_layout(cells=(2, 3)), 1)
+    corner, middle = 5 * 5 / 96, 5 * 6 / 96
+    assert layout.shown.tolist() == pytest.approx([corner, middle, corner] * 2)
+    stream = io.StringIO()
+    run(layout=layout, progress=JsonProgress(stream, every=0.0))
+    told = [event for event in events(stream) if event["event"] == "progress"]
+    passes = [float(str(event["passes"])) for event in told]
+    total = float(layout.shown.sum()) * (PLAN.n_candidate + PLAN.n_bound)
+    assert passes == sorted(passes)
+    assert passes[-1] == pytest.approx(total)
+    assert all(float(str(event["total_passes"])) == pytest.approx(total) for event in told)
+    assert told[-1]["done"] == 6 * (PLAN.n_candidate + PLAN.n_bound)
+
+
+def test_the_time_left_follows_the_work() -> None:
+    """Half of the samples, a tenth of the work: nine times as long to go, not as long again."""
+    now = [0.0]
+    console = Console(width=200, file=io.StringIO(), record=True)
+    progress = RichProgress(console, every=0.0, clock=lambda: now[0])
+    progress.start(100, 0)
+    progress.work(0.0, 50.0)
+    now[0] = 10.0
+    progress.work(5.0, 50.0)
+    progress.advance(50)
+    text = console.export_text()
+    assert "50 of 100 samples (5 of 50 passes)" in text
+    assert "about 0:01:30 left" in text
+
+
+def test_where_every_group_sees_all_nothing_is_said_of_passes() -> None:
+    console = Console(width=200, file=io.StringIO(), record=True)
+    run(progress=RichProgress(console, every=0.0))
+    assert "passes" not in console.export_text()

@@ -76,7 +76,14 @@ def test_suites_pass(name: str, page: ModuleType) -> None:
 
 
 def test_there_is_one_of_each() -> None:
-    assert SUITES == ["TestLaplace", "TestLaplaceVotes", "TestBetter", "TestShuffled", "TestMappingFiles"]
+    assert SUITES == [
+        "TestThreshold",
+        "TestLaplace",
+        "TestLaplaceVotes",
+        "TestBetter",
+        "TestShuffled",
+        "TestMappingFiles",
+    ]
 
 
 def test_its_file_certifies(page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,9 @@ def _layouts(grid: GridLayoutSection, noise: NoiseSection, model: Model, images:
         update={"levels": None, "mask_beyond": None, "window_margin": None, "window_align": 1}
     )
     recipe = open_layout.build(noise)
-    return [recipe.layout(image.shape, check_model(model, torch.tensor(image)).output_shape) for image in images]
+    return [
+        recipe.layout(image.shape, check_model(model.under(0.0), torch.tensor(image)).output_shape) for image in images
+    ]
 
 
 def _table(matrices: dict[str, np.ndarray], symbol: str, cells: int) -> Table:

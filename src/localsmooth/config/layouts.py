@@ -104,9 +104,9 @@ class GridLayoutSection(LayoutSection):
     reach: Literal["grid", "cell"] = "grid"
     """Whether the largest level is reached at the grid's largest distance or at each cell's own."""
     mask_beyond: int | None = Field(default=None, ge=0)
-    """Hide inputs farther than this many elements from an output's cell."""
+    """Hide inputs farther than this many elements from an output's cell; cells are split along what is hidden."""
     window_margin: int | None = Field(default=None, ge=0)
-    """Run the model on each cell and this many elements around it only."""
+    """Run the model on each cell and this many elements around it only; cells are split along the windows' borders."""
     window_align: int = Field(default=1, ge=1)
     """Windows start and end at multiples of this, the model's stride."""
 

@@ -26,7 +26,7 @@ from localsmooth.models import (
     segmentation_network,
 )
 from localsmooth.registry import Registry
-from localsmooth.scenes import CLASS_NAMES, load_unet
+from localsmooth.scenes import CLASS_NAMES, TOLD_CHECKPOINT, load_unet
 from localsmooth.seeds import torch_seeded
 
 __all__ = [
@@ -73,6 +73,7 @@ class _Described(TypedDict):
     preprocessing: Preprocessing
     threshold: float | None
     upsample: bool | tuple[int, ...] | None
+    told: bool
 
 
 class ModelSection(Section):
@@ -109,6 +110,9 @@ class AdaptedModelSection(ModelSection):
     upsample: bool | list[Annotated[int, Field(ge=1)]] | None = None
     """True: interpolate scores to the size of the input. A list of sizes: to these. By default what comes as `.logits`
     of several spatial axes."""
+    told: bool = False
+    """Whether the model takes one channel more than the inputs have, behind their own, that tells it the noise: the
+    logarithm of every level in units of the bounds' range, between −5 (no noise) and 5 (hidden)."""
 
     @field_validator("bounds")
     @classmethod
@@ -125,6 +129,7 @@ class AdaptedModelSection(ModelSection):
             "preprocessing": _preprocessing(self.mean, self.std, self.pad_multiple),
             "threshold": self.threshold,
             "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
+            "told": self.told,
         }
 
 
@@ -215,6 +220,8 @@ class DigitScenesModelSection(ModelSection):
     """The small U-Net for scenes of handwritten digits that comes with the package."""
 
     kind: Literal["digit-scenes"]
+    told: bool = False
+    """The network of the same size that is told the noise, and was trained for all layouts and windows at once."""
 
     def build(self, sampling: SamplingSection) -> Model:
         """Load the network.
@@ -224,7 +231,8 @@ class DigitScenesModelSection(ModelSection):
         sampling
             Says in which precision it is evaluated.
         """
-        return TorchModel(load_unet(), bounds=(0.0, 1.0), classes=len(CLASS_NAMES), **evaluation(sampling))
+        network = load_unet(TOLD_CHECKPOINT) if self.told else load_unet()
+        return TorchModel(network, bounds=(0.0, 1.0), classes=len(CLASS_NAMES), told=self.told, **evaluation(sampling))
 
 
 class SegmentationModelSection(ModelSection):
@@ -249,6 +257,8 @@ class SegmentationModelSection(ModelSection):
     """Standard deviation per channel, divided by inside the model."""
     pad_multiple: int = Field(default=32, ge=1)
     """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    told: bool = False
+    """Whether the network has one channel more, that tells it the noise; see the kind "torch"."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
 
@@ -267,7 +277,7 @@ class SegmentationModelSection(ModelSection):
         """
         with torch_seeded(0):
             module = segmentation_network(
-                self.architecture, encoder=self.encoder, classes=self.classes, channels=self.channels
+                self.architecture, encoder=self.encoder, classes=self.classes, channels=self.channels + self.told
             )
         load_weights(module, self.checkpoint)
         return TorchModel(
@@ -276,6 +286,7 @@ class SegmentationModelSection(ModelSection):
             classes=self.classes,
             preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple),
             device=self.device,
+            told=self.told,
             **evaluation(sampling),
         )
 

@@ -15,6 +15,7 @@ from localsmooth.execution.progress import (
     NoProgress,
     RichProgress,
     SamplingProgress,
+    WorkProgress,
     default_progress,
     tell_certifying,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Session",
     "ThreadExecutor",
     "Until",
+    "WorkProgress",
     "default_executor",
     "default_progress",
     "draw_subject",

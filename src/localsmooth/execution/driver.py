@@ -12,7 +12,7 @@ from localsmooth.execution.executor import Executor, FailedChunkError
 from localsmooth.execution.failures import Failures
 from localsmooth.execution.named_executors import ExecutorName, named_executor
 from localsmooth.execution.part import OtherPartsMissingError, Part
-from localsmooth.execution.progress import NoProgress, SamplingProgress
+from localsmooth.execution.progress import NoProgress, SamplingProgress, tell_work
 from localsmooth.execution.rounds import Rounds
 from localsmooth.execution.schedule import Schedule
 from localsmooth.execution.threads import default_executor
@@ -205,6 +205,7 @@ def draw_subject(
             for line in ready.messages:
                 told.message(line)
             told.start(schedule.total, schedule.total - schedule.missing)
+            tell_work(told, schedule.passes - schedule.passes_missing, schedule.passes)
             worker = ChunkWorker(ready.subject, ready.batch_size)
             if until.interrupted:
                 told.message(
@@ -252,7 +253,9 @@ def _work_off(
             in_flight -= 1
             succeeded = True
             usage.note(record)
-            told.advance(schedule.done(record))
+            fewer = schedule.done(record)
+            tell_work(told, schedule.passes - schedule.passes_missing, schedule.passes)
+            told.advance(fewer)
     if until.over and schedule.missing > schedule.committed:
         told.message("Sampling was ended: the chunks that had begun are finished, and complete rounds are certified")
     told.finish(usage.summary(schedule.committed))

@@ -53,6 +53,7 @@ class JsonProgress:
     ) -> None:
         self._stream: TextStream = sys.stderr if stream is None else stream
         self._pace = Pace(every, clock)
+        self._work: tuple[float, float] | None = None
 
     def __enter__(self) -> JsonProgress:
         """Do nothing."""
@@ -69,11 +70,17 @@ class JsonProgress:
         self._pace.start(total, done)
         self.write("start", done=done, total=total)
 
+    def work(self, done: float, total: float) -> None:
+        """Keep it for the next event; it is told in passes of the model over an item."""
+        self._work = done, total
+
     def advance(self, samples: int) -> None:
         """Tell how far it has come, unless that was told a moment ago."""
         if self._pace.advance(samples):
             now = self._pace
-            self.write("progress", done=now.done, total=now.total, seconds=now.seconds, samples_per_second=now.rate)
+            passes = {} if self._work is None else {"passes": self._work[0], "total_passes": self._work[1]}
+            told = {"done": now.done, "total": now.total, "seconds": now.seconds, "samples_per_second": now.rate}
+            self.write("progress", **told, **passes)
 
     def message(self, text: str) -> None:
         """Pass a message on."""

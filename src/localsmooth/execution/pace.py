@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["Pace"]
+__all__ = ["Pace", "WorkPace"]
 
 
 class Pace:
@@ -52,3 +52,38 @@ class Pace:
     def left(self) -> float | None:
         """Seconds until the end at this rate; None if nothing is known."""
         return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+
+class WorkPace:
+    """Estimates when work will be done, in passes of the model over an item.
+
+    Parameters
+    ----------
+    clock
+        Seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.done = self.total = self._before = 0.0
+        self._begun: float | None = None
+        self._now = 0.0
+
+    def work(self, done: float, total: float) -> None:
+        """Note how much is done of how much; the first call begins."""
+        self._now = self._clock()
+        if self._begun is None:
+            self._begun, self._before = self._now, done
+        self.done, self.total = done, total
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until all is done; None if nothing is known."""
+        if self._begun is None or self.done <= self._before or self._now <= self._begun:
+            return None
+        return (self.total - self.done) * (self._now - self._begun) / (self.done - self._before)
+
+    @property
+    def words(self) -> str:
+        """How much of how much."""
+        return f"{self.done:,.0f} of {self.total:,.0f} passes"

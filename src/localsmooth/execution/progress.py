@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from localsmooth.execution.pace import Pace
+from localsmooth.execution.pace import Pace, WorkPace
 from localsmooth.execution.usage import SamplingSummary
 from localsmooth.terminal import terminal
 
@@ -24,8 +24,10 @@ __all__ = [
     "NoProgress",
     "RichProgress",
     "SamplingProgress",
+    "WorkProgress",
     "default_progress",
     "tell_certifying",
+    "tell_work",
 ]
 
 
@@ -122,6 +124,24 @@ class LiveProgress(Protocol):
         ...
 
 
+@runtime_checkable
+class WorkProgress(Protocol):
+    """A `SamplingProgress` that is also told of the work, which is not the same as samples where windows differ."""
+
+    def work(self, done: float, total: float) -> None:
+        """So many passes of the model over a whole item are done, or not needed, of so many.
+
+        Told after `start`, and before every `advance`.
+        """
+        ...
+
+
+def tell_work(progress: SamplingProgress, done: float, total: float) -> None:
+    """Tell how much work is done, if that is asked for."""
+    if isinstance(progress, WorkProgress):
+        progress.work(done, total)
+
+
 def tell_certifying(progress: SamplingProgress | None, done: int, total: int) -> None:
     """Tell how many items are certified, if that is asked for."""
     if isinstance(progress, CertifyingProgress):
@@ -138,6 +158,16 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.1f} samples/s", style="progress.data.speed")
+
+
+class _Left(TimeRemainingColumn):
+    """Time that is left at the rate of the work, where that is known."""
+
+    def render(self, task: Task) -> Text:
+        seconds = task.fields.get("left")
+        if seconds is None or task.finished:
+            return super().render(task)
+        return Text(str(timedelta(seconds=round(seconds))), style="progress.remaining")
 
 
 class RichProgress:
@@ -159,12 +189,13 @@ class RichProgress:
         self._console = terminal() if console is None else console
         self._lines = None if self._console.is_terminal else Pace(every, clock)
         self._items = Pace(every, clock)
+        self._work = WorkPace(clock)
         self._bar = Progress(
             TextColumn("sampling"),
             BarColumn(),
             MofNCompleteColumn(),
             _Rate(),
-            TimeRemainingColumn(),
+            _Left(),
             console=self._console,
             disable=self._lines is not None,
         )
@@ -187,13 +218,20 @@ class RichProgress:
             self._lines.start(total, done)
             self.message(f"Sampling: {total:,} samples, {done:,} of them stored earlier")
 
+    def work(self, done: float, total: float) -> None:
+        """Estimate the time that is left from it."""
+        self._work.work(done, total)
+        self._bar.update(self._task, left=self._work.left)
+
     def advance(self, samples: int) -> None:
         """Move the bar."""
         self._bar.advance(self._task, samples)
         if self._lines is not None and self._lines.advance(samples):
-            now = self._lines
-            left = "" if now.left is None else f", about {timedelta(seconds=round(now.left))} left"
-            self.message(f"Sampling: {now.done:,} of {now.total:,} samples, {now.rate:,.1f} samples/s{left}")
+            now, seconds = self._lines, self._work.left
+            seconds = now.left if seconds is None else seconds
+            left = "" if seconds is None else f", about {timedelta(seconds=round(seconds))} left"
+            passes = "" if self._work.total in (0, now.total) else f" ({self._work.words})"
+            self.message(f"Sampling: {now.done:,} of {now.total:,} samples{passes}, {now.rate:,.1f} samples/s{left}")
 
     def message(self, text: str) -> None:
         """Print a line above the bar."""

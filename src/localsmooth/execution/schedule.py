@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 import numpy as np
+from jaxtyping import Float
 
 from localsmooth.execution.group_progress import GroupProgress
 from localsmooth.execution.part import Part
 from localsmooth.execution.rounds import Rounds
+from localsmooth.layout import Layout
 from localsmooth.runs import Chunk, ChunkRecord, SamplingPlan, Stage, Store, StoreError
 from localsmooth.sampling import Job, Subject, choose, groups_of, require_choice, settled
 
@@ -86,6 +88,10 @@ class Schedule:
         own = [place for number, place in enumerate(groups) if part is None or part.holds(number)]
         self.total = len(own) * (plan.n_candidate + plan.n_bound)
         self.missing = sum(self._missing(*place) for place in own)
+        self._shown = _shown(subject.layouts)
+        each = plan.n_candidate + plan.n_bound
+        self.passes = sum(float(self._shown[item][group]) * each for item, group in own)
+        self.passes_missing = sum(float(self._shown[item][group]) * self._missing(item, group) for item, group in own)
         self.elsewhere = sum(self._missing(*place) for place in groups) - self.missing
         self.not_needed: list[Chunk] = []  # chunks that were given up, and that nothing depends on any more
         self.committed = 0  # samples stored since the start
@@ -117,6 +123,11 @@ class Schedule:
 
     def done(self, record: ChunkRecord) -> int:
         """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
+        fewer = self._done(record)
+        self.passes_missing -= fewer * float(self._shown[record.chunk.item][record.chunk.group])
+        return fewer
+
+    def _done(self, record: ChunkRecord) -> int:
         if self._plan.stop is not None and record.chunk.stage == Stage.BOUND.value:
             return self._done_with_rule(record)
         self._commit(record)
@@ -214,3 +225,9 @@ class Schedule:
         elif not (progress := self._progress(item, group)).over:
             self._open[item, group] = progress, chosen
             self._start(Job(progress.draw(), chosen))
+
+
+def _shown(layouts: Sequence[Layout]) -> list[Float[np.ndarray, " output_groups"]]:
+    """Share of a pass that a sample of each output group takes, by item."""
+    known = {id(layout): layout.shown for layout in {id(layout): layout for layout in layouts}.values()}
+    return [known[id(layout)] for layout in layouts]

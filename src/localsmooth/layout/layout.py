@@ -36,6 +36,9 @@ class Layout:
     origins
         Digests of what levels or groups were computed from, which may not be certified with this layout. Those that
         the arrays remember (`derived`) are added.
+    cells
+        The partition of the input whose group i belongs to output group i, where masks and windows have split its
+        groups further into those of `inputs`; None where nothing is split.
 
     Raises
     ------
@@ -49,6 +52,7 @@ class Layout:
     levels: Float[np.ndarray, "output_groups input_groups *parameters"]
     views: tuple[View, ...] | None = None
     origins: frozenset[str] = frozenset()
+    cells: Partition | None = None
 
     def __post_init__(self) -> None:
         wanted = (self.outputs.count, self.inputs.count)

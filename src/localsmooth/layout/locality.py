@@ -1,7 +1,8 @@
 """Make any model strictly local for a group, by masking or by cropping its input.
 
-Inputs that a group's model call never sees have certificate weight 0 for it. Both functions assume that output group
-i looks at input group i, as on a grid; an input group that is only partly hidden keeps its level and its weight.
+Inputs that a group's model call never sees have certificate weight 0 for it: input groups are split along the borders
+of what is seen, so that each is seen by an output group wholly or not at all. Both functions assume that output group i
+looks at input group i, as on a grid.
 """
 
 from __future__ import annotations
@@ -14,23 +15,68 @@ from scipy import ndimage
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout.layout import Layout
+from localsmooth.layout.partition import Partition
 from localsmooth.layout.view import View
 
 __all__ = ["masked", "windowed"]
 
 
-def _require_own_groups(layout: Layout) -> None:
-    if layout.inputs.count != layout.outputs.count:
+_MOST_LEVELS = 1 << 26  # numbers in a level matrix, half a gigabyte
+
+
+def _own_cells(layout: Layout) -> Partition:
+    """Input cells, of which cell i belongs to output group i."""
+    cells = layout.inputs if layout.cells is None else layout.cells
+    if cells.count != layout.outputs.count:
         raise InvalidInputError(
             "layout",
-            f"{layout.outputs.count} output groups and {layout.inputs.count} input groups have no one-to-one match",
+            f"{layout.outputs.count} output groups and {cells.count} input groups have no one-to-one match",
             "Use as many input groups as output groups, group i of one belonging to group i of the other",
         )
+    return cells
 
 
-def _visible(labels: Int[np.ndarray, "..."], groups: int) -> Bool[np.ndarray, "groups"]:
-    """Which input groups occur among some labels."""
-    return np.bincount(labels.ravel(), minlength=groups) > 0
+def _seen(labels: Int[np.ndarray, "..."], view: View, groups: int) -> Bool[np.ndarray, "groups"]:
+    """Which input groups an output group sees anything of."""
+    crop = view.inputs or ()
+    inside = labels[crop] if view.hidden is None else labels[crop][~view.hidden[crop]]
+    return np.bincount(inside.ravel(), minlength=groups) > 0
+
+
+def _restricted(layout: Layout, views: tuple[View, ...]) -> Layout:
+    """The layout with these views: input groups split along their borders, level inf where a group sees nothing.
+
+    Splitting changes no level of any element, and so no distribution; it takes from the adversary what a weight for a
+    whole cell gave: to disturb at once every group that sees any part of it. Where the level matrix would become too
+    large, groups stay whole, which is sound and certifies less.
+    """
+    labels = layout.inputs.labels
+    # Elements are seen by the same groups if the marks of these agree, but for a chance of 2⁻⁶⁴ for each pair. Where
+    # they agree by chance a column counts as seen by all who see any of it: sound as well.
+    marks = np.random.default_rng(0).integers(1, 2**63, layout.outputs.count, dtype=np.uint64)
+    seen_by = np.zeros(labels.shape, dtype=np.uint64)
+    for view, mark in zip(views, marks, strict=True):
+        crop = view.inputs or ()
+        inside = seen_by[crop]
+        if view.hidden is None:
+            inside ^= mark
+        else:
+            inside[~view.hidden[crop]] ^= mark
+    kinds, kind = np.unique(seen_by.ravel(), return_inverse=True)
+    pairs = labels.ravel().astype(np.int64) * kinds.size + kind
+    _, first, atom = np.unique(pairs, return_index=True, return_inverse=True)
+    # In the order of the groups, and within one of its elements: what is not split keeps its number.
+    order = np.lexsort([first, labels.ravel()[first]])
+    parent, inputs, cells = labels.ravel()[first[order]], layout.inputs, layout.cells
+    if order.size > inputs.count and order.size * layout.outputs.count <= _MOST_LEVELS:
+        inputs = Partition(np.argsort(order)[atom].reshape(labels.shape).astype(np.int32))
+        cells = _own_cells(layout)
+    else:
+        parent = np.arange(inputs.count)
+    levels = layout.levels[:, parent]
+    for group, view in enumerate(views):
+        levels[group, ~_seen(inputs.labels, view, inputs.count)] = np.inf
+    return replace(layout, inputs=inputs, levels=levels, views=views, cells=cells)
 
 
 def masked(layout: Layout, distance: int = 0) -> Layout:
@@ -46,27 +92,26 @@ def masked(layout: Layout, distance: int = 0) -> Layout:
     Returns
     -------
     Layout
-        The same partitions; level `inf` for input groups that are wholly hidden.
+        The same output groups; input groups are split where they are partly hidden, and have level `inf` where they
+        are hidden.
 
     Raises
     ------
     InvalidInputError
         If the distance is negative, or the groups do not match one to one.
     """
-    _require_own_groups(layout)
+    cells = _own_cells(layout)
     if distance < 0:
         raise InvalidInputError("distance", f"got {distance}", "Pass 0 or more input elements")
-    levels = layout.levels.copy()
     views: list[View] = []
     for group in range(layout.outputs.count):
-        own = layout.inputs.mask(group)
+        own = cells.mask(group)
         steps = ndimage.distance_transform_cdt(~own, metric="chessboard")
         near: Bool[np.ndarray, "..."] = np.asarray(steps) <= distance
         before = layout.view(group)
         hidden = ~near if before.hidden is None else ~near | before.hidden
         views.append(replace(before, hidden=hidden))
-        levels[group, ~_visible(layout.inputs.labels[near], layout.inputs.count)] = np.inf
-    return replace(layout, levels=levels, views=tuple(views))
+    return _restricted(layout, tuple(views))
 
 
 def _aligned(start: int, stop: int, size: int, align: int) -> slice:
@@ -88,14 +133,15 @@ def windowed(layout: Layout, margin: int, *, align: int = 1) -> Layout:
     Returns
     -------
     Layout
-        The same partitions; level `inf` for input groups wholly outside a window.
+        The same output groups; input groups are split along the borders of windows, and have level `inf` outside of a
+        window.
 
     Raises
     ------
     InvalidInputError
         If the input size is not a whole multiple of the output size, or a group's outputs do not fit its window.
     """
-    _require_own_groups(layout)
+    cells = _own_cells(layout)
     if margin < 0 or align < 1:
         raise InvalidInputError("margin", f"got margin {margin} and align {align}", "Pass margin >= 0 and align >= 1")
     sizes, output_sizes = layout.inputs.shape, layout.outputs.shape
@@ -107,9 +153,8 @@ def windowed(layout: Layout, margin: int, *, align: int = 1) -> Layout:
         )
     strides = [n // m for n, m in zip(sizes, output_sizes, strict=True)]
     steps = [int(np.lcm(align, s)) for s in strides]
-    levels = layout.levels.copy()
     views: list[View] = []
-    boxes = zip(*(ndimage.find_objects(part.labels + 1) for part in (layout.inputs, layout.outputs)), strict=True)
+    boxes = zip(*(ndimage.find_objects(part.labels + 1) for part in (cells, layout.outputs)), strict=True)
     for group, (input_box, output_box) in enumerate(boxes):
         crop = tuple(
             _aligned(max(0, min(i.start, o.start * s) - margin), min(n, max(i.stop, o.stop * s) + margin), n, step)
@@ -118,7 +163,4 @@ def windowed(layout: Layout, margin: int, *, align: int = 1) -> Layout:
         outputs = tuple(slice(c.start // s, c.stop // s) for c, s in zip(crop, strides, strict=True))
         before = layout.view(group)
         views.append(replace(before, inputs=crop, outputs=outputs))
-        inside = layout.inputs.labels[crop]
-        shown = inside if before.hidden is None else inside[~before.hidden[crop]]
-        levels[group, ~_visible(shown, layout.inputs.count)] = np.inf
-    return replace(layout, levels=levels, views=tuple(views))
+    return _restricted(layout, tuple(views))

@@ -116,11 +116,12 @@ def measure_locality(
             for group in range(inputs):
                 mask = torch.as_tensor(layout.inputs.mask(group), device=model.device)
                 stream = Randomness(seed, (_SINGLE, number, place, group), model.device)
+                told = model.under(np.where(layout.inputs.mask(group), level, 0.0))
                 for size in _batches(samples, batch_size):
                     noisy = torch.empty((size, *clean.image.shape), device=model.device)
                     prepared.draw(noisy, stream)
                     noisy = torch.where(mask, noisy, clean.image)
-                    agrees = _labels(model, noisy, whole) == clean.labels
+                    agrees = _labels(told, noisy, whole) == clean.labels
                     counts[place, :, group] += _by_group(agrees, layout)
                     if advance is not None:
                         advance(size)
@@ -138,7 +139,7 @@ def _clean(model: Model, item: np.ndarray, layout: Layout) -> tuple[_Clean, Regi
     """The item and the model's clean prediction of it, and the region of all outputs."""
     image = torch.tensor(item, dtype=torch.float32, device=model.device)
     whole = Region.of(isotropic_layout(1.0, layout.inputs.shape, layout.outputs.shape), 0, model.device)
-    return _Clean(image, _labels(model, image[None], whole)[0]), whole
+    return _Clean(image, _labels(model.under(0.0), image[None], whole)[0]), whole
 
 
 def _labels(model: Model, batch: torch.Tensor, region: Region) -> torch.Tensor:

@@ -11,6 +11,7 @@ from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
 from localsmooth.models.replica import has_hooks, replica_of
 from localsmooth.models.segmentation import segmentation_network
+from localsmooth.models.told import encoded_levels, level_channel
 from localsmooth.models.torch_model import TorchModel, working_precision
 
 __all__ = [
@@ -29,9 +30,11 @@ __all__ = [
     "check_model",
     "describe",
     "describe_module",
+    "encoded_levels",
     "evaluated",
     "has_hooks",
     "lasting_name",
+    "level_channel",
     "output_tensor",
     "replica_of",
     "segmentation_network",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import NoneType
 
+import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
@@ -14,6 +16,7 @@ from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.outputs import above_threshold, cropped, require_classes_first, resized
 from localsmooth.models.preprocessing import Number, Preprocessing
+from localsmooth.models.told import encoded_levels, level_channel
 
 __all__ = ["Adapter", "Bounds", "Upsample"]
 
@@ -42,6 +45,9 @@ class Adapter(Model):
         them as they are, None to do what is customary for the network.
     device
         Where batches are wanted.
+    told
+        Whether the network takes one channel more than the inputs have, behind their own, for the noise levels as
+        `encoded_levels` writes them: log(level / (largest − smallest bound)), between −5 (no noise) and 5 (hidden).
 
     Raises
     ------
@@ -59,6 +65,7 @@ class Adapter(Model):
         threshold: Number | None,
         upsample: Upsample | None,
         device: torch.device,
+        told: bool = False,
     ) -> None:
         if not isinstance(output, OutputKind):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
             raise InvalidInputError("output", f"got {output!r}", "Pass ls.OutputKind.LOGITS, .PROBABILITIES or .LABELS")
@@ -66,6 +73,7 @@ class Adapter(Model):
         self.device = device
         require_kind("preprocessing", preprocessing, Preprocessing, NoneType)
         self._preprocessing = Preprocessing() if preprocessing is None else preprocessing
+        self.told = told
         self._threshold = threshold
         self._upsample = upsample
         if threshold is not None:
@@ -97,10 +105,42 @@ class Adapter(Model):
             )
 
     _classes_inferred = False  # whether the number of classes was read off axis 1 of the outputs
+    _levels: Float[np.ndarray, "..."] | None = None  # what the network is told
+    _channel: tuple[object, torch.Tensor] | None = None  # that, for batches of one shape on one device
 
     @abstractmethod
     def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         """Run the network; returns its raw output, and whether it is customary to upsample it."""
+
+    def under(self, levels: Float[np.ndarray, "..."] | float) -> Adapter:
+        """The same model, told these levels where it is told the noise; see `Model`."""
+        if not self.told:
+            return self
+        made = copy.copy(self)
+        made._levels, made._channel = np.array(levels, dtype=np.float64), None
+        return made
+
+    def _with_levels(self, batch: torch.Tensor) -> torch.Tensor:
+        """The preprocessed batch with the channel that the network is told."""
+        made = self._preprocessing(batch)
+        if not self.told:
+            return made
+        if self._levels is None:
+            problem = "it is told the noise, and was asked without any levels"
+            raise InvalidInputError("model", problem, "Ask model.under(levels), levels 0 for an input without noise")
+        asked = tuple(batch.shape[2:]), made.device, made.dtype
+        if self._channel is None or self._channel[0] != asked:
+            if batch.ndim < 3:
+                problem = f"inputs of shape {tuple(batch.shape[1:])} have no place for a channel of noise levels"
+                raise InvalidInputError("told", problem, "Pass inputs of shape (channels, …)")
+            levels = level_channel(self._levels, tuple(batch.shape[2:]), self.bounds)
+            with torch.inference_mode(False):  # the tensor outlives this call
+                channel = torch.from_numpy(levels.copy())[None].to(made.device, made.dtype)
+                # What is padded with a constant has no noise.
+                channel = self._preprocessing.pad(channel, float(encoded_levels(0.0, self.bounds)))
+            self._channel = asked, channel
+        channel = self._channel[1]
+        return torch.cat([made, channel.expand(len(made), *channel.shape[1:])], dim=1)
 
     def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Shaped[torch.Tensor, "batch *prediction"]:
         """Predict a batch of shape (batch, *item); see `Model`.
@@ -111,7 +151,7 @@ class Adapter(Model):
             If the batch does not fit the network, the network's outputs do not fit its declaration, or a thresholded
             score is NaN.
         """
-        raw, low = self._predict(self._preprocessing(batch))
+        raw, low = self._predict(self._with_levels(batch))
         if raw.ndim < 1 or raw.shape[0] != batch.shape[0]:
             raise InvalidInputError(
                 "model",
@@ -150,6 +190,8 @@ class Adapter(Model):
             "threshold": self._threshold,
             "upsample": self._upsample,
             **self._preprocessing.configuration(),
+            # Stored runs know a model that is not told the noise by its absence.
+            **({"told": "log(level / range) within 5"} if self.told else {}),
         }
 
 

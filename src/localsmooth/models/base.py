@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 
+import numpy as np
 import torch
+from jaxtyping import Float
 
 __all__ = ["Model", "OutputKind"]
 
@@ -41,6 +43,9 @@ class Model(ABC):
     concurrent: bool = False
     """Whether several threads may run the model at once, each on a replica of its own."""
 
+    told: bool = False
+    """Whether the model is told the noise, so that it must be asked `under` levels."""
+
     @abstractmethod
     def __call__(self, batch: torch.Tensor) -> torch.Tensor:
         """Predict a batch.
@@ -55,6 +60,25 @@ class Model(ABC):
         torch.Tensor
             Scores (batch, classes, *outputs) or labels (batch, *outputs), according to `output`.
         """
+
+    def under(self, levels: Float[np.ndarray, "..."] | float) -> Model:
+        """The base classifier of an output group whose samples have these noise levels: the model, told about them.
+
+        Levels come from the layout and from nothing else, so that no base classifier depends on what is perturbed. A
+        model that is not told the noise is the same under any levels.
+
+        Parameters
+        ----------
+        levels
+            Level of each element of the (cropped) input's trailing axes, inf where hidden; 0 for no noise.
+
+        Returns
+        -------
+        Model
+            Another one, which may share everything with this one; with the same fingerprint.
+        """
+        del levels
+        return self
 
     def replica(self) -> Model:
         """The same model for another thread: nothing that a call changes may be shared with it."""

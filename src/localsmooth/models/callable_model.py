@@ -43,6 +43,8 @@ class CallableModel(Adapter):
         For functions with one output channel: label 1 where its value exceeds this, else 0.
     upsample
         True: interpolate the scores to the size of the input. A shape: to that shape (not for windows).
+    told
+        Whether the function takes a channel of noise levels behind the input's own; see `Adapter`.
 
     Raises
     ------
@@ -61,6 +63,7 @@ class CallableModel(Adapter):
         preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
+        told: bool = False,
     ) -> None:
         if not name:
             raise InvalidInputError("name", "empty", "Pass a name that changes whenever the predictions do")
@@ -72,6 +75,7 @@ class CallableModel(Adapter):
             threshold=threshold,
             upsample=upsample,
             device=torch.device("cpu"),
+            told=told,
         )
         self._function = function
         self._name = name

@@ -56,6 +56,8 @@ class OnnxModel(Adapter):
         Threads within an operator; None for ONNX Runtime's own choice.
     providers
         ONNX Runtime's execution providers, the preferred one first.
+    told
+        Whether the network takes a channel of noise levels behind the input's own; see `Adapter`.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class OnnxModel(Adapter):
         output_name: str | None = None,
         threads: int | None = None,
         providers: Sequence[str] = ("CPUExecutionProvider",),
+        told: bool = False,
     ) -> None:
         # Absolute: the working directory may change, and workers have others.
         self._path = Path(os.path.abspath(expanded(path)))
@@ -100,6 +103,7 @@ class OnnxModel(Adapter):
             threshold=threshold,
             upsample=upsample,
             device=torch.device("cpu"),
+            told=told,
         )
 
     def _open(self) -> None:

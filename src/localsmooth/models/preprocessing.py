@@ -134,15 +134,26 @@ class Preprocessing:
         InvalidInputError
             If the batch has another number of channels than the normalisation.
         """
-        spatial = tuple(batch.shape[2:])
-        padded = self.padded_shape(spatial)
-        if padded != spatial:
-            batch = self._pad(batch, padded)
+        batch = self.pad(batch)
         if self.mean is not None:
             batch = self._normalise(batch)
         return batch
 
-    def _pad(self, batch: torch.Tensor, padded: tuple[int, ...]) -> torch.Tensor:
+    def pad(
+        self, batch: Float[torch.Tensor, "batch *item"], constant: Number | None = None
+    ) -> Float[torch.Tensor, "batch *padded"]:
+        """Extend the spatial axes alone; the batch itself where nothing is to be done.
+
+        Parameters
+        ----------
+        batch
+            Any number of channels.
+        constant
+            Stands in for `pad_value`, where axes are not mirrored.
+        """
+        padded = self.padded_shape(tuple(batch.shape[2:]))
+        if padded == tuple(batch.shape[2:]):
+            return batch
         if self.pad_value is None:
             for axis, size in enumerate(padded, start=2):
                 if size != batch.shape[axis]:
@@ -154,7 +165,7 @@ class Preprocessing:
                     )
                     batch = batch.index_select(axis, source)
             return batch
-        made = batch.new_full((*batch.shape[:2], *padded), self.pad_value)
+        made = batch.new_full((*batch.shape[:2], *padded), self.pad_value if constant is None else constant)
         made[(slice(None), slice(None), *(slice(size) for size in batch.shape[2:]))] = batch
         return made
 

@@ -62,6 +62,8 @@ class TorchModel(Adapter):
         Hand images and volumes over in channels-last memory order, which many CPUs and GPUs prefer.
     compile
         Run through `torch.compile`.
+    told
+        Whether the module takes a channel of noise levels behind the input's own; see `Adapter`.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class TorchModel(Adapter):
         precision: torch.dtype | None = None,
         channels_last: bool = False,
         compile: bool = False,
+        told: bool = False,
     ) -> None:
         if classes is None and threshold is None:
             classes = getattr(getattr(module, "config", None), "num_labels", None)
@@ -95,6 +98,7 @@ class TorchModel(Adapter):
             threshold=threshold,
             upsample=upsample,
             device=_device(device),
+            told=told,
         )
         self._select = select
         self._set_options(precision, channels_last, compile)

@@ -17,7 +17,13 @@ from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_batch, check_item, check_model
 from localsmooth.noise import Noise, PreparedNoise, Randomness
 from localsmooth.runs import RunIdentity, SamplingPlan, Store, digest
-from localsmooth.sampling.calibration import Calibration, calibrate, keep_calibration, recall_calibration
+from localsmooth.sampling.calibration import (
+    AdjustableModel,
+    Calibration,
+    calibrate,
+    keep_calibration,
+    recall_calibration,
+)
 from localsmooth.sampling.counter import Counters
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.predictions import Predictions
@@ -113,7 +119,7 @@ class ArraySubject(Subject):
         crop = Region.of(self.layouts[0], 0).of_item(self.items[0].to(self.device)).contiguous()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about the range of the item, which a crop may not fill
-            check_model(self.model, crop, samples=self._trial_samples(0, 0))
+            check_model(self._base_classifier(0, 0), crop, samples=self._trial_samples(0, 0))
 
     def get_ready(
         self, plan: SamplingPlan, store: Store, options: SamplingOptions, conditions: AbstractContextManager[None]
@@ -148,11 +154,11 @@ class ArraySubject(Subject):
         longest = min(plan.chunk_size, max(plan.n_candidate, plan.n_bound))
         sizes = {place: int(np.prod(shape)) for place, shape in self._windows().items()}
         for item, group in {max(sizes, key=lambda place: sizes[place]), min(sizes, key=lambda place: sizes[place])}:
-            samples = self._trial_samples(item, group)
+            model, samples = self._base_classifier(item, group), self._trial_samples(item, group)
             size = min(batch_size.of(sizes[item, group]), longest)
             while True:
                 try:
-                    check_batch(self.model, samples, size)
+                    check_batch(model, samples, size)
                     break
                 except (MemoryError, RuntimeError) as error:
                     if size == 1 or not is_out_of_memory(error):
@@ -161,7 +167,7 @@ class ArraySubject(Subject):
 
     def clean_labels(self, item: int) -> Integer[np.ndarray, "..."]:
         """Ask the model once about the item, or once about every window."""
-        layout = self.layouts[item]
+        layout, model = self.layouts[item], self.model.under(0.0)
         outputs = layout.outputs
         made = np.empty(outputs.shape, np.int32)
         for group in range(outputs.count if layout.views else 1):
@@ -172,13 +178,13 @@ class ArraySubject(Subject):
                 region = replace(region, box=tuple(slice(0, size) for size in outputs.shape), index=None)
             with torch.inference_mode():
                 shown = region.of_item(self.items[item].to(self.device)).contiguous()[None]
-                labels = Predictions(self.model(shown), region, self.model.output, self.model.classes, 1).clean_labels()
+                labels = Predictions(model(shown), region, model.output, model.classes, 1).clean_labels()
             made[here] = labels
         return made
 
     def trial_labels(self, item: int, group: int, key: tuple[int, ...], count: int) -> Integer[np.ndarray, " labels"]:
         """Labels of a few samples, two at a time; the noise is the CPU's on every device."""
-        model, made = self.model, list[np.ndarray]()
+        model, made = self._base_classifier(item, group), list[np.ndarray]()
         region = Region.of(self.layouts[item], group, self.device)
         for few in self._noisy(item, group, count, key, torch.device("cpu")).split(_TOGETHER):
             with torch.inference_mode():
@@ -186,6 +192,9 @@ class ArraySubject(Subject):
                 predictions = Predictions(outputs, region, model.output, model.classes, len(few))
                 made.append(predictions.labels.cpu().numpy().astype(np.int32).ravel())
         return np.concatenate(made)
+
+    def _base_classifier(self, item: int, group: int) -> Model:
+        return self.model.under(Region.of(self.layouts[item], group).level_map)
 
     def _trial_samples(self, item: int, group: int) -> torch.Tensor:
         return self._noisy(item, group, _TRIAL_SAMPLES, (item, group, _TRIAL_STREAM, 0), self.device)
@@ -211,8 +220,8 @@ class ArraySubject(Subject):
     def _calibrate(self, plan: SamplingPlan, options: SamplingOptions) -> Calibration:
         """Calibrate for the largest window of the run; smaller ones get batches of as many elements."""
         try:
-            return calibrate(
-                self.model,
+            found = calibrate(
+                self.model.under(0.0),
                 max(self._windows().values(), key=lambda shape: int(np.prod(shape))),
                 batch_size=options.batch_size,
                 channels_last=options.channels_last,
@@ -220,6 +229,13 @@ class ArraySubject(Subject):
                 dtype=options.item_dtype,
                 seconds=options.calibration_seconds,
             )
+            if not self.model.told:
+                return found
+            # What is kept of the trial is the memory order, and not what the model was told.
+            chosen, model = found.model, self.model
+            if isinstance(chosen, AdjustableModel) and isinstance(model, AdjustableModel):
+                model = model.with_options(channels_last=chosen.channels_last)
+            return replace(found, model=model)
         except LocalsmoothError:
             raise
         except Exception as error:  # a model may raise anything
@@ -235,7 +251,8 @@ class _ArrayGroup(PreparedGroup):
         self.shape = region.shape
         self.elements = crop.numel()
         self.precision = str(item.dtype)
-        self._model, self._region, self._crop = subject.model, region, crop
+        # The noise and what the model is told of it come from the one level map of the layout.
+        self._model, self._region, self._crop = subject.model.under(region.level_map), region, crop
         self._noise = subject._prepared_noise(region, crop)  # pyright: ignore[reportPrivateUsage]
         self._buffer: torch.Tensor | None = None
 
@@ -293,6 +310,12 @@ def prepare_items(
             )
         check_item(model, tensor)
         noise.validate(layout.levels)
+        if model.told and (layout.levels.ndim > 2 or len(shape) >= tensor.ndim):
+            raise InvalidInputError(
+                "model",
+                "it is told the noise, and the layout has levels of several parameters, or one for every channel",
+                "Use noise of one level, and a layout of the axes behind the channels",
+            )
         if layout.origins:
             given = torch.as_tensor(item).detach().to("cpu", torch.float32).numpy()
             # As the model gets it, and as people have it: with channels, coordinates or features last.

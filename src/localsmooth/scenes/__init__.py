@@ -1,7 +1,7 @@
 """The embedded default: scenes of real handwritten digits and a network that segments them."""
 
 from localsmooth.scenes.digits import BACKGROUND, CLASS_NAMES, SCENE_SHAPE, DigitScenes, Scene, Split, digit_indices
-from localsmooth.scenes.unet import CHECKPOINT, DEFAULT_WIDTH, UNet, load_unet
+from localsmooth.scenes.unet import CHECKPOINT, DEFAULT_WIDTH, TOLD_CHECKPOINT, UNet, load_unet
 
 __all__ = [
     "BACKGROUND",
@@ -9,6 +9,7 @@ __all__ = [
     "CLASS_NAMES",
     "DEFAULT_WIDTH",
     "SCENE_SHAPE",
+    "TOLD_CHECKPOINT",
     "DigitScenes",
     "Scene",
     "Split",

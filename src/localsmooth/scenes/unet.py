@@ -18,10 +18,13 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.scenes.digits import CLASS_NAMES
 from localsmooth.seeds import torch_seeded
 
-__all__ = ["CHECKPOINT", "DEFAULT_WIDTH", "UNet", "load_unet"]
+__all__ = ["CHECKPOINT", "DEFAULT_WIDTH", "TOLD_CHECKPOINT", "UNet", "load_unet"]
 
 CHECKPOINT = Path(__file__).parent / "digits_unet.safetensors"
 """Weights that ``scripts/train_scenes.py`` trained on digit scenes with Gaussian noise."""
+
+TOLD_CHECKPOINT = Path(__file__).parent / "digits_unet_told.safetensors"
+"""Weights of the network that is told the noise, which ``scripts/train_told_scenes.py`` trained for all layouts."""
 
 DEFAULT_WIDTH = 16
 """Width of the network in the checkpoint."""
@@ -62,23 +65,30 @@ class UNet(nn.Module):
         72: 2.2 million).
     classes
         Number of classes.
+    channels
+        Channels of the input: 1 for a picture, 2 for a picture and the noise that it is told.
     batch_norm
         Whether to normalise after each 3×3 convolution, for training only.
 
     Raises
     ------
     InvalidInputError
-        If the width or the number of classes is not positive.
+        If the width, the number of classes or that of channels is not positive.
     """
 
     def __init__(
-        self, width: int = DEFAULT_WIDTH, classes: int = len(CLASS_NAMES), *, batch_norm: bool = False
+        self,
+        width: int = DEFAULT_WIDTH,
+        classes: int = len(CLASS_NAMES),
+        *,
+        channels: int = 1,
+        batch_norm: bool = False,
     ) -> None:
         super().__init__()
-        for field, value in (("width", width), ("classes", classes)):
+        for field, value in (("width", width), ("classes", classes), ("channels", channels)):
             if value < 1:
                 raise InvalidInputError(field, f"{value} is not positive", "Pass an integer of at least 1")
-        self.encode_fine = _double_convolution(4, width, batch_norm)
+        self.encode_fine = _double_convolution(4 * channels, width, batch_norm)
         self.encode_middle = _double_convolution(width, 2 * width, batch_norm)
         self.coarse = _double_convolution(2 * width, 4 * width, batch_norm)
         self.up_middle = nn.Conv2d(4 * width, 2 * width, 1)
@@ -95,7 +105,8 @@ class UNet(nn.Module):
         Parameters
         ----------
         images
-            One channel; height and width are multiples of 8. Values are meant for [0, 1] plus noise.
+            One channel (two for a network that is told the noise); height and width are multiples of 8. Values are
+            meant for [0, 1] plus noise.
 
         Returns
         -------
@@ -107,11 +118,13 @@ class UNet(nn.Module):
         InvalidInputError
             If the images have another number of channels or a size that 8 does not divide.
         """
-        if images.shape[1] != 1 or images.shape[2] % _STRIDE or images.shape[3] % _STRIDE:
+        first = next(part for part in self.encode_fine.modules() if isinstance(part, nn.Conv2d))
+        channels = first.in_channels // 4  # as widened, too
+        if images.shape[1] != channels or images.shape[2] % _STRIDE or images.shape[3] % _STRIDE:
             raise InvalidInputError(
                 "images",
                 f"their shape is {tuple(images.shape)}",
-                f"Pass (batch, 1, height, width) with height and width multiples of {_STRIDE}",
+                f"Pass (batch, {channels}, height, width) with height and width multiples of {_STRIDE}",
             )
         fine = self.encode_fine(functional.pixel_unshuffle(images, 2))
         middle = self.encode_middle(functional.max_pool2d(fine, 2))
@@ -146,12 +159,13 @@ def load_unet(checkpoint: Path = CHECKPOINT) -> nn.Module:
     Parameters
     ----------
     checkpoint
-        A safetensors file with the weights of ``UNet()``; the one in the package by default.
+        A safetensors file with the weights of ``UNet()``, the one in the package by default; or of
+        ``UNet(channels=2)``, which is told the noise, such as `TOLD_CHECKPOINT`.
 
     Returns
     -------
     nn.Module
-        Maps images of shape (batch, 1, 64, 96) to logits of shape (batch, 11, 64, 96).
+        Maps images of shape (batch, channels, 64, 96) to logits of shape (batch, 11, 64, 96).
 
     Raises
     ------
@@ -164,8 +178,10 @@ def load_unet(checkpoint: Path = CHECKPOINT) -> nn.Module:
         weights = load_file(checkpoint)
     except (OSError, SafetensorError) as error:
         raise InvalidInputError("checkpoint", f"{checkpoint} cannot be read ({error})", remedy) from error
+    first = weights.get("encode_fine.0.convolution.weight")
+    told = first is not None and first.ndim == 4 and first.shape[1] == 8
     with torch_seeded(0):  # what is drawn here is overwritten
-        network = UNet()
+        network = UNet(channels=2 if told else 1)
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in weights.items()}
     if found != expected:

@@ -17,7 +17,7 @@ if not __debug__:
     raise LocalsmoothError("python -O drops assertions, so that every suite would pass. Run tests without it")
 if "pytest" in sys.modules:
     # Failing assertions of the suites then show their values, as those in test files do.
-    for _suite in ("certificates", "collective", "confidence", "executors", "noises", "stores", "tasks"):
+    for _suite in ("certificates", "collective", "confidence", "executors", "models", "noises", "stores", "tasks"):
         sys.modules["pytest"].register_assert_rewrite(f"{__name__}.{_suite}")
 
 from localsmooth.testing.certificates import ScoreCertificateContract, VoteCertificateContract
@@ -25,6 +25,7 @@ from localsmooth.testing.collective import BoundContract
 from localsmooth.testing.confidence import ScoreBoundContract, SimultaneousContract, VoteBoundContract
 from localsmooth.testing.executors import ExecutorContract
 from localsmooth.testing.laws import BERNOULLI, GAUSSIAN, KNOWN_NOISES, SPARSE_FLIPS, UNIFORM, NoiseCase
+from localsmooth.testing.models import ModelContract
 from localsmooth.testing.noises import NoiseContract
 from localsmooth.testing.stores import StoreContract
 from localsmooth.testing.tasks import TaskCase, TaskContract
@@ -37,6 +38,7 @@ __all__ = [
     "UNIFORM",
     "BoundContract",
     "ExecutorContract",
+    "ModelContract",
     "NoiseCase",
     "NoiseContract",
     "ScoreBoundContract",

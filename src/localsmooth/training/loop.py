@@ -94,7 +94,7 @@ def train(
     training, validation
         Images and label maps.
     augmentation
-        How noise enters: `OneGroup` or `AllGroups`.
+        How noise enters: `OneGroup`, `AllGroups` or `VariedLayouts`.
     options
         See `TrainingOptions`.
     loss
@@ -259,7 +259,8 @@ def _settings(
         "layout": noise.layout(tuple(image.shape), tuple(labels.shape)).digest(),
         "noise": dict(noise.noise.configuration()),
         "noise seed": noise.seed,
-        "augmentation": type(augmentation).__name__,
+        "augmentation": augmentation.name,
+        **({"told": "levels"} if noise.told else {}),
         "loss": loss,
         "epochs": options.epochs,
         "batch size": options.batch_size,

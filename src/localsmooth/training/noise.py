@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
-from localsmooth.models import output_tensor
+from localsmooth.models import level_channel, output_tensor
 from localsmooth.noise import Noise, Randomness
 from localsmooth.sampling import Region
 from localsmooth.training.losses import IGNORED, Loss
@@ -40,6 +40,9 @@ class GroupNoise:
         Declared input bounds of the model, as for the certificate; needed where the noise is clamped.
     seed
         Seed of all draws.
+    told
+        Whether the network is told the noise: its inputs then have one channel more, as those of a model with
+        `told=True`. `widened` makes such a network of one that is not.
 
     Raises
     ------
@@ -54,12 +57,14 @@ class GroupNoise:
         *,
         bounds: tuple[float, float] | None = None,
         seed: int = 0,
+        told: bool = False,
     ) -> None:
         if seed < 0:
             raise InvalidInputError("seed", f"got {seed}", "Pass a non-negative integer")
         self.noise = noise
         self.bounds = bounds
         self.seed = seed
+        self.told = told
         self._layout = layout
         self._made: dict[tuple[tuple[int, ...], tuple[int, ...], str], tuple[Layout, list[Region]]] = {}
 
@@ -99,14 +104,20 @@ class GroupNoise:
     def draw(
         self, images: Float[torch.Tensor, "batch *item"], region: Region, randomness: Randomness
     ) -> Float[torch.Tensor, "batch *crop"]:
-        """One noisy copy of every image from the distribution of one output group, cropped to what the group sees."""
+        """One noisy copy of every image from the distribution of one output group, cropped to what the group sees.
+
+        With the channel of levels behind the others for networks that are told the noise.
+        """
         crop = region.of_item(images).contiguous()
         hidden = 0.0 if self.bounds is None else (self.bounds[0] + self.bounds[1]) / 2
         # The batch is drawn as one large item: levels belong to the trailing axes, whatever stands before them.
         prepared = self.noise.prepare(crop, region.level_map, self.bounds, hidden)
         noisy = torch.empty((1, *crop.shape), dtype=crop.dtype, device=crop.device)
         prepared.draw(noisy, randomness)
-        return noisy[0]
+        if not self.told:
+            return noisy[0]
+        channel = torch.from_numpy(level_channel(region.level_map, tuple(crop.shape[2:]), self.bounds).copy())
+        return torch.cat([noisy[0], channel.to(crop).expand(len(crop), *channel.shape)], dim=1)
 
     def stream(self, purpose: int, step: int, part: int, device: torch.device) -> Randomness:
         """The random stream of one part of one step.
@@ -200,7 +211,7 @@ class NoisyBatch:
     Parameters
     ----------
     inputs
-        What the network gets, cropped to what the drawn group sees.
+        What the network gets, cropped to what the drawn group sees, with the channel that it is told, if any.
     labels
         Labels of the network's outputs for these inputs, `IGNORED` outside of the drawn group.
     groups
@@ -223,6 +234,11 @@ class Augmentation(ABC):
 
     def __init__(self, noise: GroupNoise) -> None:
         self.noise = noise
+
+    @property
+    def name(self) -> str:
+        """What the weights depend on besides the noise, to tell runs apart."""
+        return type(self).__name__
 
     @abstractmethod
     def loss(
@@ -284,16 +300,19 @@ class OneGroup(Augmentation):
         if len(shapes) > 1:
             drawn[:] = drawn[0]
         first = regions[int(drawn[0])]
-        inputs = torch.empty_like(first.of_item(images), memory_format=torch.contiguous_format)
+        inputs: torch.Tensor | None = None
         kept = labels.new_full((len(labels), *first.output_shape), IGNORED)
         for group in np.unique(drawn):
             region, chosen = regions[group], torch.as_tensor(np.flatnonzero(drawn == group), device=images.device)
-            inputs[chosen] = noise.draw(images[chosen], region, stream)
+            noisy = noise.draw(images[chosen], region, stream)
+            inputs = noisy.new_empty((len(images), *noisy.shape[1:])) if inputs is None else inputs
+            inputs[chosen] = noisy
             view = layout.view(int(group)).outputs
             seen = labels[chosen] if view is None else labels[chosen][(..., *view)]
             mask = torch.as_tensor(layout.outputs.mask(int(group)), device=images.device)
             mask = mask if view is None else mask[view]
             kept[chosen] = torch.where(mask, seen, IGNORED)
+        assert inputs is not None
         return NoisyBatch(inputs, kept, drawn)
 
     def loss(

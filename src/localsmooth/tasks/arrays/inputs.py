@@ -172,7 +172,7 @@ def _output_shape(model: Model, item: Item) -> tuple[int, ...]:
     try:
         # Sampling tries the model with several noisy samples of a window; here they would be of the whole item.
         check = check_model if item.image.size < _LARGE else check_form
-        return check(model, torch.tensor(item.image)).output_shape
+        return check(model.under(0.0), torch.tensor(item.image)).output_shape
     except InvalidInputError as error:
         if item.image.ndim == 2 and error.field in ("model", "classes", "upsample"):
             raise InvalidInputError("images", f"{_tried(item)}: {error}", _LEADING_AXIS) from error
