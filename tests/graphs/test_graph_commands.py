@@ -211,7 +211,8 @@ def test_the_baseline_fills_the_table(small, tmp_path):
     text = text.replace("clusters = 4", "clusters = 1").replace("[certificate]", "[certificate]\nCHOSEN")
     baseline = 'baseline = { method = "sparse-smooth" }'
     for name, chosen in (("baseline", baseline), ("votes", 'base = ["exact-votes"]')):
-        (tmp_path / f"{name}.toml").write_text(text.replace("CHOSEN", chosen), "utf-8")
+        rule = f'{chosen}\nmany_outputs = {{ rule = "joint_count" }}'
+        (tmp_path / f"{name}.toml").write_text(text.replace("CHOSEN", rule), "utf-8")
     _invoke("certify", tmp_path / "votes.toml", "--out", tmp_path / "run")
     _invoke("recertify", tmp_path / "run", "--config", tmp_path / "baseline.toml", "--to", tmp_path / "table.nc")
     ours, table = load(tmp_path / "run" / "result.nc"), load(tmp_path / "table.nc")

@@ -13,7 +13,7 @@ from torch import nn
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import ProcessExecutor, SerialExecutor, ThreadExecutor, sample
 from localsmooth.layout import GridLayout, Layout, derived, grid_layout, item_digest, masked, windowed
-from localsmooth.locality import measure_joint, measure_locality
+from localsmooth.locality import measure_locality
 from localsmooth.models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel, encoded_levels
 from localsmooth.noise import Gaussian, SparseFlips
 from localsmooth.runs import DirectoryStore, SamplingPlan, StoreError
@@ -253,7 +253,6 @@ def test_locality_is_measured_of_what_the_model_is_told() -> None:
     layout = grid_layout((2, 2), SHAPE, minimum=0.3, maximum=1.0)
     made = measure_locality(told_model(), [image()], [layout], Gaussian(), levels=[0.1, 1.0], samples=4)
     assert made.agreement.shape == (2, 4, 4)
-    assert measure_joint(told_model(), [image()], [layout], Gaussian(), samples=4).shape == (4,)
 
 
 def test_inputs_without_places_are_refused() -> None:

@@ -452,7 +452,7 @@ def _interrupted(command: list[str], after: str, times: int = 1) -> tuple[int, l
                 if events[-1]["event"] == after and times:
                     for _ in range(times):
                         child.send_signal(signal.SIGINT)
-                        time.sleep(0.002)
+                        time.sleep(0.03)  # two at once would be one
                     times = 0
             return child.wait(timeout=120), events
         finally:
