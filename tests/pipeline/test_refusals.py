@@ -93,6 +93,18 @@ def test_arguments_of_another_kind_are_named_without_the_checks_of_tests():
     subprocess.run([sys.executable, "-c", SCRIPT], check=True, timeout=120)
 
 
+@pytest.mark.parametrize("also", [[], [certificates.GaussianVotes()]])
+@pytest.mark.parametrize(
+    "rule", [ls.bounds.JointCount(), ls.bounds.JointAndBonferroni(), ls.bounds.FixedThresholdHolm(0.8)]
+)
+def test_scores_are_not_drawn_for_rules_that_cannot_bound_them(rule, also):
+    """Settings are made before anything is drawn."""
+    with pytest.raises(ls.InvalidInputError, match=r"simultaneous: .* gives no output a level of its own"):
+        ls.Settings(0.05, [0.0], simultaneous=rule, certificates=[certificates.GaussianScores(), *also])
+    for fit in (ls.bounds.CandidateWeights(), ls.bounds.KFamilywise(2)):
+        ls.Settings(0.05, [0.0], simultaneous=fit, certificates=[certificates.GaussianScores(), *also])
+
+
 def drawn_of(batch: np.ndarray) -> np.ndarray:
     return (batch.sum(1) > 0).astype(np.int64)
 

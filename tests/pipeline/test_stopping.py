@@ -19,6 +19,7 @@ from localsmooth.bounds import (
     CandidateVotes,
     CandidateWeights,
     FixedThresholdHolm,
+    JointAndBonferroni,
     KFamilywise,
     PaperHolm,
     VoteConfidenceSequence,
@@ -235,6 +236,7 @@ def test_recertifying_uses_the_sequence(tmp_path: Path) -> None:
     [
         ({"simultaneous": FixedThresholdHolm(0.8)}, "simultaneous"),
         ({"simultaneous": PaperHolm()}, "simultaneous"),
+        ({"simultaneous": JointAndBonferroni()}, "simultaneous: .* votes end sampling early"),
         ({"certificates": [GaussianScores()]}, "stop: there are certificates from scores"),
         ({"plan": replace(STOPPING, n_bound=8)}, "n_bound: with 8 votes"),
         ({"plan": replace(PLAN, stop=Luck(VoteConfidenceSequence(), 0.1, 0.5))}, "stop: Luck"),
@@ -243,6 +245,12 @@ def test_recertifying_uses_the_sequence(tmp_path: Path) -> None:
 def test_what_cannot_be_stopped_early_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         run(**changes)  # type: ignore[arg-type]
+
+
+def test_goals_are_not_set_for_counts_that_hold_at_one_number_of_samples() -> None:
+    half = Settings(alpha=ALPHA, budgets=[0.0, 0.2], certificates=[GaussianVotes()], simultaneous=JointAndBonferroni())
+    with pytest.raises(InvalidInputError, match=r"simultaneous: .* votes end sampling early"):
+        with_goals(STOPPING, [LAYOUT.layout((1, *SHAPE), SHAPE)], Gaussian(), half)
 
 
 def test_other_refusals() -> None:

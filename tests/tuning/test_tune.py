@@ -297,6 +297,13 @@ def test_faults_of_the_command_are_named(folder: Path) -> None:
         invoke("tune", folder / "run.toml", "--out", folder / "elsewhere" / "x.toml")
     with pytest.raises(InvalidInputError, match="--out"):
         invoke("tune", folder / "run.toml", "--out", folder / "run.toml")
+    (folder / "mine.toml").write_text(CONFIG, encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"--out: .*mine\.toml is there"):
+        invoke("tune", folder / "run.toml", "--out", folder / "mine.toml", "--work", 1500)
+    assert (folder / "mine.toml").read_text(encoding="utf-8") == CONFIG
+    with pytest.raises(InvalidInputError, match="at: no candidate is expected to certify anything at budget 50"):
+        invoke("tune", folder / "run.toml", "--work", 1500, "--at", 50)
+    assert not (folder / "run-tuned.toml").exists()
     with pytest.raises(InvalidInputError, match="--floor"):
         invoke("tune", folder / "run.toml", "--floor", "accuracy")
     with pytest.raises(InvalidInputError, match="--work, --time"):

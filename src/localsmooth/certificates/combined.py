@@ -165,9 +165,10 @@ class OutputVotes:
         follows = self.sequence is not None and not isinstance(sharing, CountRule)  # then it bounds the votes
         early = self.ended or self.sequence is not None
         if early and not follows and not getattr(sharing, "anytime", False):
+            ends = "sampling was ended before" if self.ended else "votes end sampling early"
             raise InvalidInputError(
                 "simultaneous",
-                f"{sharing.name} needs a number of samples that is fixed beforehand, and sampling was ended before",
+                f"{sharing.name} needs a number of samples that is fixed beforehand, and {ends}",
                 "Use JointCount (joint_count), or let sampling go on to its end",
             )
         if isinstance(sharing, CountRule):

@@ -20,6 +20,7 @@ from localsmooth.locality import read_measurement
 from localsmooth.tasks.arrays import ArrayTask, layouts_of
 from localsmooth.terminal import terminal
 from localsmooth.tuning import (
+    MADE_BY,
     Aim,
     Tried,
     Tuning,
@@ -187,8 +188,7 @@ def _note(found: Tuning, config: Path, items: int) -> str:
     best, other = found.best, found.isotropic
     floor = "".join(f", {name} {best.forecast.quality[name]:.3f}" for name in found.aim.floor)
     lines = [
-        f"Made by localsmooth tune from {config.name}, on {items} calibration items, "
-        f"for {found.work:,.0f} passes an item.",
+        f"{MADE_BY} from {config.name}, on {items} calibration items, for {found.work:,.0f} passes an item.",
         f"{best.entry.candidate.name}: {_wanted(found.aim)} {_expected(best, found.aim)}{floor}.",
     ]
     if best is other:

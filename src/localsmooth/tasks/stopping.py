@@ -156,6 +156,12 @@ def with_goals(
             "Sample with Bonferroni (the finished run may be certified again with weights), or draw every sample",
         )
     sharing = settings.counted().sharing  # where it is chosen automatically, counts are bounded
+    if isinstance(sharing, CountRule) and not getattr(sharing, "anytime", False):
+        raise InvalidInputError(
+            "simultaneous",
+            f"{sharing.name} needs a number of samples that is fixed beforehand, and votes end sampling early",
+            "Use JointCount (joint_count), or draw every sample of the plan",
+        )
     strategy = sharing if isinstance(sharing, CountRule) else require_level_strategy(sharing)
     rule, made = plan.stop, dict[int, tuple[Goal, ...]]()
     for layout in layouts:

@@ -22,6 +22,7 @@ from localsmooth.bounds import (
     ScoreBound,
     Sharing,
     Simultaneous,
+    require_level_strategy,
 )
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
@@ -53,7 +54,7 @@ class Strategies(ABC):
     Raises
     ------
     InvalidInputError
-        For α outside (0, 1), empty lists, and strategies that are none.
+        For α outside (0, 1), empty lists, strategies that are none, and bounds on scores by a rule without levels.
     """
 
     alpha: float
@@ -95,6 +96,8 @@ class Strategies(ABC):
         )
         if self.needs_scores:
             self._count_nothing()
+            if not isinstance(self.simultaneous, CandidateRule):  # what it makes of the candidate stage has levels
+                require_level_strategy(self.simultaneous)
 
     def _hold(self, **values: object) -> None:
         for name, value in values.items():

@@ -1,7 +1,7 @@
 """Noise that is shaped to a model: candidates, pilots, what they foretell, and the choice."""
 
 from localsmooth.tuning.candidates import Candidate, Remembering, grid_candidates, isotropic_candidates
-from localsmooth.tuning.files import file_candidates, require_beside, write_tuned
+from localsmooth.tuning.files import MADE_BY, file_candidates, require_beside, write_tuned
 from localsmooth.tuning.forecast import Aim, Forecast, foretell
 from localsmooth.tuning.halving import Tried, halved, ranked
 from localsmooth.tuning.pilot import Entry, Pilots, pilot_seed, require_plain_seed
@@ -9,6 +9,7 @@ from localsmooth.tuning.predictive import draw_errors, foretold
 from localsmooth.tuning.search import Tuning, tune
 
 __all__ = [
+    "MADE_BY",
     "Aim",
     "Candidate",
     "Entry",

@@ -30,7 +30,10 @@ from localsmooth.locality import Measurement, largest_levels, read_levels, write
 from localsmooth.tuning.candidates import Candidate, number
 from localsmooth.tuning.search import Tuning
 
-__all__ = ["file_candidates", "require_beside", "write_tuned"]
+__all__ = ["MADE_BY", "file_candidates", "require_beside", "write_tuned"]
+
+MADE_BY = "Made by localsmooth tune"
+"""How the note of a file begins that tuning may write again."""
 
 _DISTURBED = (0.001, 0.003, 0.01, 0.03, 0.1)
 
@@ -94,7 +97,7 @@ def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet, note: s
     items
         What it was chosen on.
     note
-        What the file says about that, line by line.
+        What the file says about that, line by line; it begins with `MADE_BY`.
 
     Raises
     ------
@@ -120,7 +123,7 @@ def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet, note: s
 
 
 def require_beside(config: Path, out: Path) -> None:
-    """Refuse to write a file elsewhere than beside another, or over it.
+    """Refuse to write a file elsewhere than beside another, over it, or over one that was not made by tuning.
 
     Raises
     ------
@@ -130,6 +133,10 @@ def require_beside(config: Path, out: Path) -> None:
     if out.resolve().parent != config.resolve().parent or out.resolve() == config.resolve():
         raise InvalidInputError(
             "--out", f"{out}: paths and modules are looked for beside the file", f"Name another file beside {config}"
+        )
+    if out.exists() and not (out.is_file() and out.read_bytes().startswith(f"# {MADE_BY}".encode())):
+        raise InvalidInputError(
+            "--out", f"{out} is there, and was not made by localsmooth tune", f"Name another file beside {config}"
         )
 
 

@@ -127,7 +127,7 @@ def tune(
     Raises
     ------
     InvalidInputError
-        Naming what cannot be used, or that no candidate reaches the floor.
+        Naming what cannot be used, or that no candidate reaches the floor, or certifies anything.
     """
     if not isinstance(task, ArrayTask):
         kind = getattr(task, "name", type(task).__name__)
@@ -166,6 +166,13 @@ def tune(
         return Tried(entry, foreseen, number, samples)
 
     tried = halved(entries, attempt, aim, share)
+    if not any(one.forecast.score(aim.at) > 0 for one in tried):
+        where = "beyond budget 0" if aim.at is None else f"at budget {aim.at:g}"
+        raise InvalidInputError(
+            "budgets" if aim.at is None else "at",
+            f"no candidate is expected to certify anything {where}, so that none is better than another",
+            "Ask for smaller budgets, offer other levels, or allow more work",
+        )
     return Tuning(
         tried[0],
         next(one for one in tried if one.entry.candidate.isotropic),
