@@ -115,7 +115,8 @@ def rule(dataset: xr.Dataset) -> str:
     """How the outputs shared α, from what the result says it rests on."""
     text = str(dataset.attrs["assumptions"])
     mixed = re.search(r"bound the votes \((.*?)\)", text)
-    return mixed.group(1) if mixed else "/".join(name for name in ("joint_count", "bonferroni") if name in text)
+    names = ("joint_and_bonferroni", "joint_count", "bonferroni")
+    return mixed.group(1) if mixed else "/".join(name for name in names if re.search(rf"\b{name}\b", text))
 
 
 if __name__ == "__main__":
