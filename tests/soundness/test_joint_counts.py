@@ -10,7 +10,15 @@ import pytest
 from tests.bounds.test_joint_count import CHANCES, DEPENDENCES, common, independent
 
 from localsmooth.baselines import Cohen
-from localsmooth.bounds import CandidateVotes, EmpiricalBernstein, JointCount, Sharing, WeightedBonferroni
+from localsmooth.bounds import (
+    CandidateVotes,
+    CountRule,
+    EmpiricalBernstein,
+    JointAndBonferroni,
+    JointCount,
+    Sharing,
+    WeightedBonferroni,
+)
 from localsmooth.certificates import BaseCertificates, GaussianVotes, OutputVotes, certify_outputs, gaussian_vote_eta
 from localsmooth.collective import Ball, Envelope, Problem, solve
 from localsmooth.errors import InvalidInputError
@@ -62,17 +70,19 @@ def missed(rng: np.random.Generator, draw: Callable[..., np.ndarray], settings: 
     return wrong
 
 
-def joint(spare: int | None = None) -> Settings:
-    return Settings(ALPHA, BUDGETS, (GaussianVotes(),), {"envelope": Envelope()}, JointCount(spare=spare))
+def joint(rule: CountRule | None = None) -> Settings:
+    return Settings(ALPHA, BUDGETS, (GaussianVotes(),), {"envelope": Envelope()}, rule or JointCount())
 
 
 @pytest.mark.parametrize("repeats", [100, pytest.param(2_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("spare", [None, 0], ids=["shared", "apart"])
+@pytest.mark.parametrize(
+    "rule", [JointCount(), JointCount(spare=0), JointAndBonferroni()], ids=["shared", "apart", "half each"]
+)
 @pytest.mark.parametrize("dependence", DEPENDENCES)
-def test_certified_counts_hold(dependence: str, spare: int | None, repeats: int) -> None:
+def test_certified_counts_hold(dependence: str, rule: CountRule, repeats: int) -> None:
     """For the ratio and the accuracy at every budget at once, under one α."""
     rng = np.random.default_rng(3)
-    total = sum(missed(rng, DEPENDENCES[dependence], joint(spare)) for _ in range(repeats))
+    total = sum(missed(rng, DEPENDENCES[dependence], joint(rule)) for _ in range(repeats))
     assert_level_kept(total, repeats, ALPHA)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.bounds.test_joint_count import CHANCES, DEPENDENCES, independent
 
-from localsmooth.bounds import Bonferroni, CandidateVotes, JointCount, KFamilywise, Sharing
+from localsmooth.bounds import Bonferroni, CandidateVotes, JointAndBonferroni, JointCount, KFamilywise, Sharing
 from localsmooth.certificates import GaussianVotes, OutputVotes, gaussian_vote_eta
 from localsmooth.collective import Ball, Naive, Overlap, Problem, certify_overlap
 from localsmooth.layout import Layout, Partition
@@ -23,7 +23,7 @@ LEVELS = np.array([[0.3], [0.6]])
 LABEL = np.arange(SIZE) % 3
 CANDIDATE = np.where(np.arange(SIZE) % 7 == 0, (LABEL + 1) % 3, LABEL)
 IGNORED = np.arange(SIZE) % 11 == 0
-RULES: list[Sharing] = [Bonferroni(), KFamilywise(3), JointCount(), JointCount(spare=6)]
+RULES: list[Sharing] = [Bonferroni(), KFamilywise(3), JointCount(), JointCount(spare=6), JointAndBonferroni()]
 
 
 def certified(errors: np.ndarray, first: np.ndarray, rule: Sharing) -> Overlap:

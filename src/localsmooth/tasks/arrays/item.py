@@ -16,7 +16,6 @@ from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 from localsmooth.tasks.overlap import for_overlaps, label_pairs, require_labels
-from localsmooth.tasks.reach import KnownVotes
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike, kinds_of
 from localsmooth.tasks.targets import Target, stakes_of
 from localsmooth.tasks.ways import best_curves, certified_ways
@@ -117,16 +116,13 @@ def certify_item(
     ignored = None if item.ignored is None else item.ignored.ravel()
     standing = item_stakes(item, item.votes.candidate.astype(np.int64), settings.targets)
     columns = item.layout.inputs.count
-    # Bounds that are known are the same in every way.
-    known = isinstance(item.votes, KnownVotes) and item.votes.known is not None
-    ways = settings.ways()[:1] if known else settings.ways()
     kept: dict[int, CertifiedOutputs] = {}
     certified: CertifiedOutputs | None = None
     valued: dict[str, Stakes] = {}
     curves: dict[tuple[str, str], CertifiedCurve] = {}
     for target, stakes in standing.items():
         # Bounds on counts are made for each target, on one event that serves them all.
-        made = certified_ways(ways, alike(stakes, ignored), partial(bounded_outputs, item, noise), kept)
+        made = certified_ways(settings.ways(), alike(stakes, ignored), partial(bounded_outputs, item, noise), kept)
         bases = [each.base for each in made]
         left = [stakes.left_by(base.prediction) for base in bases]
 
