@@ -23,7 +23,7 @@ from .extension import register
 from .layout import GridLayout, Layout
 from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
-from .pipeline import Run, certified_overlap, certify, recertify, settings_of
+from .pipeline import Run, certified_overlap, certify, plan, recertify, settings_of
 from .report import write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
@@ -85,6 +85,7 @@ __all__ = [
     "load_result",
     "locality",
     "noise",
+    "plan",
     "recertify",
     "register",
     "save_result",

@@ -75,6 +75,22 @@ def test_certify_report_recertify(folder: Path) -> None:
     assert "Up to 2 bounds may fail" in load(folder / "k.nc").attrs["assumptions"]
 
 
+def test_a_plan_says_what_it_takes_and_writes_nothing(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    planned = invoke("plan", folder / "run.toml", "--seconds", "0.05")
+    dry = invoke("certify", folder / "run.toml", "--out", folder / "run", "--dry-run")
+    for each in (planned, dry):
+        assert each.exit_code == 0
+        assert f"Model: {2 * 4 * 320:,} forward passes" in each.output
+        assert "certificates can reach" in each.output
+        assert "grey levels of 255" in each.output
+        assert "no calibration items" in each.output
+    made = json.loads(invoke("plan", folder / "run.toml", "--seconds", "0.05", "--json").stdout)
+    assert made["passes"] == 2560
+    assert made["seconds"] > 0
+    assert [path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts] == before
+
+
 def test_executor_and_log_are_chosen_on_the_command_line(folder: Path) -> None:
     first = invoke("certify", folder / "run.toml", "--out", folder / "one")
     second = invoke(

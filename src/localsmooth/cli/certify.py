@@ -8,6 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 from localsmooth.cli.commands import Log, Place
+from localsmooth.cli.plan import estimated, print_estimate
 from localsmooth.cli.telling import Teller, telling
 from localsmooth.config import AnyFile, load_configuration, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part, Until
@@ -58,6 +59,7 @@ def certify(
     address: str | None,
     time: str | None,
     until_interrupted: bool,
+    dry_run: bool,
     log: Log,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
@@ -72,6 +74,9 @@ def certify(
             gpus_per_worker=gpus_per_worker,
             address=address,
         )
+        if dry_run:
+            print_estimate(estimated(configuration, told), out)
+            return
         share, until = None if part is None else Part.parse(part), Until.parse(time, interrupted=until_interrupted)
         try:
             result = run_configuration(configuration, out, told, store=store, part=share, until=until)

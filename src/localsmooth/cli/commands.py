@@ -100,9 +100,21 @@ def certify(
     address: Annotated[str | None, typer.Option("--address", help='Of a running Ray cluster, or "auto".')] = None,
     time: Annotated[str | None, _TIME] = None,
     until_interrupted: Annotated[bool, _UNTIL_INTERRUPTED] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take, as `localsmooth plan` does, and write nothing.")
+    ] = False,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
+
+
+@_command
+def plan(
+    config: Annotated[Path, typer.Argument(help="Configuration file (TOML).", show_default=False)],
+    seconds: Annotated[float, typer.Option("--seconds", help="Time for the timing of the model.")] = 4.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what certifying would take in passes, time and memory, how far it reaches, and what the model still sees."""
 
 
 @_command

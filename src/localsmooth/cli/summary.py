@@ -16,6 +16,7 @@ from localsmooth.report import (
     acr_text,
     average_radius,
     bound_samples,
+    budget_scale,
     curve,
     curves_by_kind,
     ended,
@@ -64,6 +65,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
     if sentence := uneven_work(whole):
         console.print(sentence, style="bold", markup=False, highlight=False)
     console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.")
+    if sentence := budget_scale(next(iter(whole.values()))):
+        console.print(sentence, highlight=False)
     for method, dataset in results.items():
         run, numbers = run_info(dataset), prediction_numbers(dataset)
         known = {

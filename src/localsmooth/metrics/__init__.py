@@ -11,6 +11,7 @@ from localsmooth.metrics.predictions import (
     confusion_matrix,
     mean_iou,
 )
+from localsmooth.metrics.scale import scale_words
 from localsmooth.metrics.sweeps import pareto_front
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "mean_curve",
     "mean_iou",
     "pareto_front",
+    "scale_words",
 ]

@@ -1,16 +1,20 @@
 """From a task to a labelled result, whatever the kind of input: sampling, keeping, certifying, certifying again."""
 
 from localsmooth.pipeline.again import certified_overlap, recertify, settings_of
+from localsmooth.pipeline.estimate import Estimate, Sight, plan
 from localsmooth.pipeline.keeping import open_tallies, remembered_store
 from localsmooth.pipeline.run import Run
 from localsmooth.pipeline.walk import NothingDrawnError, certify
 
 __all__ = [
+    "Estimate",
     "NothingDrawnError",
     "Run",
+    "Sight",
     "certified_overlap",
     "certify",
     "open_tallies",
+    "plan",
     "recertify",
     "remembered_store",
     "settings_of",

@@ -23,7 +23,7 @@ from localsmooth.report.summary import (
 )
 from localsmooth.report.sweep import Sides, SweepPage, points_table, render_sweep, verdict
 from localsmooth.report.tables import Table, percent
-from localsmooth.report.work import alike, uneven_work, work_text
+from localsmooth.report.work import alike, budget_scale, uneven_work, work_text
 
 __all__ = [
     "TAIL_NOTE",
@@ -37,6 +37,7 @@ __all__ = [
     "alike",
     "average_radius",
     "bound_samples",
+    "budget_scale",
     "choose_plane",
     "curve",
     "curves_by_kind",

@@ -1,4 +1,4 @@
-"""What each method cost, in words: numbers of unlike cost are easily held against each other."""
+"""What each method cost, and what its budgets amount to: unlike numbers are easily held against each other."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 
 import xarray as xr
 
-from localsmooth.results import RunInfo, run_info
+from localsmooth.metrics import scale_words
+from localsmooth.results import RunInfo, item_view, run_info
 
-__all__ = ["alike", "uneven_work", "work_text"]
+__all__ = ["alike", "budget_scale", "uneven_work", "work_text"]
 
 _ALIKE = 1.1
 
@@ -46,3 +47,18 @@ def uneven_work(results: Mapping[str, xr.Dataset]) -> str | None:
         return None
     listed = ", ".join(f"{work_text(runs[method])} ({method})" for method in known)
     return f"The methods did unequal work, in passes of the model over an item: {listed}. More samples certify more."
+
+
+def budget_scale(dataset: xr.Dataset) -> str | None:
+    """What ε = 1 amounts to, in units that people have a feeling for; None where ε has no other, or items are not kept.
+
+    Parameters
+    ----------
+    dataset
+        A result.
+    """
+    run = run_info(dataset)
+    if "image" not in dataset or not run.threat.startswith(f"perturbation of {run.norm} norm at most ε"):
+        return None
+    images = [item_view(dataset, index).image for index in range(dataset.sizes["item"])]
+    return scale_words(int(run.norm[1:]), [image for image in images if image is not None], run.input_bounds)

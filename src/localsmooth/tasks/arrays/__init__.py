@@ -1,6 +1,6 @@
 """Arrays: images, volumes, sequences, tables of features."""
 
-from localsmooth.tasks.arrays.inputs import layouts_of, require_one_each
+from localsmooth.tasks.arrays.inputs import class_names_of, layouts_of, require_one_each
 from localsmooth.tasks.arrays.item import (
     SampledItem,
     certify_item,
@@ -28,6 +28,7 @@ __all__ = [
     "Settings",
     "certify_item",
     "certify_overlaps",
+    "class_names_of",
     "counted_outputs",
     "counting_groups",
     "equally_spaced",
