@@ -290,7 +290,7 @@ model = ls.TorchModel(net, bounds=(0, 1), classes=4)
 def tried(model, executor=None, **more):
     try:
         smoothing = ls.Smoothing(ls.GridLayout((1, 1), minimum=0.1, maximum=0.1), ls.SamplingPlan(4, 8))
-        task, settings = ls.ArrayTask(model, np.zeros((1, 3, 4, 4), np.float32)), ls.Settings(0.9, [0.0], **more)
+        task, settings = ls.ArrayTask(model, np.zeros((1, 3, 4, 5), np.float32)), ls.Settings(0.9, [0.0], **more)
         ls.certify(task, smoothing, settings, run=ls.Run(executor=executor))
     except ls.InvalidInputError as error:
         print(error.field)
@@ -405,7 +405,7 @@ if __name__ == "__main__":
     model = ls.TorchModel(nn.Conv2d(3, 4, 1).eval(), bounds=(0, 1), classes=4)
     try:
         smoothing = ls.Smoothing(ls.GridLayout((1, 1), minimum=0.1, maximum=0.1), ls.SamplingPlan(4, 8))
-        task, settings = ls.ArrayTask(model, np.zeros((1, 3, 4, 4), np.float32)), ls.Settings(0.9, [0.0])
+        task, settings = ls.ArrayTask(model, np.zeros((1, 3, 4, 5), np.float32)), ls.Settings(0.9, [0.0])
         ls.certify(task, smoothing, settings, run=ls.Run(executor=ls.ProcessExecutor(1)))
     except ls.InvalidInputError as error:
         print(error)

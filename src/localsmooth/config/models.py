@@ -73,6 +73,7 @@ class _Described(TypedDict):
     preprocessing: Preprocessing
     threshold: float | None
     upsample: bool | tuple[int, ...] | None
+    class_axis: int | Literal["none"] | None
     told: bool
 
 
@@ -110,6 +111,9 @@ class AdaptedModelSection(ModelSection):
     upsample: bool | list[Annotated[int, Field(ge=1)]] | None = None
     """True: interpolate scores to the size of the input. A list of sizes: to these. By default what comes as `.logits`
     of several spatial axes."""
+    class_axis: int | Literal["none"] | None = None
+    """Axis of the output that holds the classes, the batch being axis 0: -1 where they lie last. Of labels, an axis of
+    size 1 to leave out; "none" for a map without such an axis, with a threshold. By default axis 1 of scores."""
     told: bool = False
     """Whether the model takes one channel more than the inputs have, behind their own, that tells it the noise: the
     logarithm of every level in units of the bounds' range, between −5 (no noise) and 5 (hidden)."""
@@ -129,6 +133,7 @@ class AdaptedModelSection(ModelSection):
             "preprocessing": _preprocessing(self.mean, self.std, self.pad_multiple),
             "threshold": self.threshold,
             "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
+            "class_axis": self.class_axis,
             "told": self.told,
         }
 

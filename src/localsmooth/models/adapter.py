@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import NoneType
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,14 +15,15 @@ from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.models.base import Model, OutputKind
-from localsmooth.models.outputs import above_threshold, cropped, require_classes_first, resized
+from localsmooth.models.outputs import above_threshold, classes_first, cropped, require_classes_first, resized
 from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.told import encoded_levels, level_channel
 
-__all__ = ["Adapter", "Bounds", "Upsample"]
+__all__ = ["Adapter", "Bounds", "ClassAxis", "Upsample"]
 
 Bounds = tuple[Number, Number]
 Upsample = bool | tuple[int, ...]
+ClassAxis = int | Literal["none"]
 
 
 class Adapter(Model):
@@ -43,6 +45,11 @@ class Adapter(Model):
     upsample
         True to interpolate scores to the size of the input, a shape to interpolate them to that shape, False to leave
         them as they are, None to do what is customary for the network.
+    class_axis
+        Axis of the network's output that holds the classes, the batch being axis 0: −1 where they lie last. Of labels,
+        an axis of size 1 to leave out. "none" for a map without such an axis, that a threshold turns into labels. None
+        for axis 1 of scores, and no such axis of labels; where the shape does not tell that from classes that lie
+        last, it must be said.
     device
         Where batches are wanted.
     told
@@ -64,6 +71,7 @@ class Adapter(Model):
         preprocessing: Preprocessing | None,
         threshold: Number | None,
         upsample: Upsample | None,
+        class_axis: ClassAxis | None,
         device: torch.device,
         told: bool = False,
     ) -> None:
@@ -76,6 +84,7 @@ class Adapter(Model):
         self.told = told
         self._threshold = threshold
         self._upsample = upsample
+        self._class_axis: ClassAxis | None = _axis(class_axis, threshold is not None)
         if threshold is not None:
             if not math.isfinite(threshold):
                 raise InvalidInputError("threshold", f"got {threshold}", "Pass a finite number")
@@ -152,6 +161,10 @@ class Adapter(Model):
             score is NaN.
         """
         raw, low = self._predict(self._with_levels(batch))
+        said = self._class_axis is not None
+        scored = self._threshold is not None or self.output is not OutputKind.LABELS
+        if self._class_axis is not None:
+            raw = classes_first(raw, self._class_axis, labels=not scored)
         if raw.ndim < 1 or raw.shape[0] != batch.shape[0]:
             raise InvalidInputError(
                 "model",
@@ -160,21 +173,19 @@ class Adapter(Model):
             )
         spatial = tuple(batch.shape[2:])
         padded = self._preprocessing.padded_shape(spatial)
-        scored = self._threshold is not None or self.output is not OutputKind.LABELS
         if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
             wanted = None if self._threshold is not None else self.classes
-            require_classes_first(raw, padded, wanted, self._classes_inferred)
-            if low and self._upsample is None and raw.ndim == 3:
+            require_classes_first(raw, padded, wanted, inferred=self._classes_inferred, said=said)
+            if low and self._upsample is None and raw.ndim == 3 and not said:
                 raise InvalidInputError(
-                    "upsample",
+                    "class_axis",
                     f"the module returns .logits of shape {tuple(raw.shape)}, and whether axis 1 or 2 holds the "
                     "classes cannot be told",
-                    "Pass upsample=False where it is (batch, classes, outputs), or select=… to move the classes there: "
-                    "select=lambda made: made.logits.transpose(1, 2)",
+                    "Pass class_axis=1 where it is (batch, classes, outputs), class_axis=2 where the classes lie last",
                 )
             if isinstance(self._upsample, tuple):
                 raw = resized(raw, self._upsample)
-            elif self._upsample or (self._upsample is None and low and raw.ndim > 2):
+            elif self._upsample or (self._upsample is None and low and raw.ndim > 3):
                 raw = resized(raw, padded)
         raw = cropped(raw, 2 if scored else 1, padded, spatial)
         if self._threshold is not None:
@@ -190,6 +201,8 @@ class Adapter(Model):
             "threshold": self._threshold,
             "upsample": self._upsample,
             **self._preprocessing.configuration(),
+            # Stored runs know a model that says nothing of its axes by their absence.
+            **({} if self._class_axis is None else {"class_axis": self._class_axis}),
             # Stored runs know a model that is not told the noise by its absence.
             **({"told": "log(level / range) within 5"} if self.told else {}),
         }
@@ -200,3 +213,13 @@ def _ordered(bounds: Bounds) -> tuple[float, float]:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInputError("bounds", f"got {bounds}", "Pass (smallest, largest) input value, or None if unbounded")
     return low, high
+
+
+def _axis(given: ClassAxis | None, thresholded: bool) -> ClassAxis | None:
+    if given == "none" and not thresholded:
+        raise InvalidInputError("class_axis", '"none" is for maps that a threshold turns into labels', "Pass an axis")
+    if given is not None and given != "none" and (type(given) is not int or given == 0):
+        raise InvalidInputError(
+            "class_axis", f"got {given!r}", 'Pass 1, 2, … or −1 (the batch is axis 0), or "none" with a threshold'
+        )
+    return given

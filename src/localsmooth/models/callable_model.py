@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models.adapter import Adapter, Bounds, Upsample
+from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.fingerprint import describe
 from localsmooth.models.preprocessing import Number, Preprocessing
@@ -43,6 +43,8 @@ class CallableModel(Adapter):
         For functions with one output channel: label 1 where its value exceeds this, else 0.
     upsample
         True: interpolate the scores to the size of the input. A shape: to that shape (not for windows).
+    class_axis
+        Axis of the output that holds the classes, the batch being axis 0: −1 where they lie last; see `Adapter`.
     told
         Whether the function takes a channel of noise levels behind the input's own; see `Adapter`.
 
@@ -63,6 +65,7 @@ class CallableModel(Adapter):
         preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
+        class_axis: ClassAxis | None = None,
         told: bool = False,
     ) -> None:
         if not name:
@@ -74,6 +77,7 @@ class CallableModel(Adapter):
             preprocessing=preprocessing,
             threshold=threshold,
             upsample=upsample,
+            class_axis=class_axis,
             device=torch.device("cpu"),
             told=told,
         )

@@ -18,7 +18,7 @@ from jaxtyping import Float, Shaped
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, ModelFailedError
 from localsmooth.memory import is_out_of_memory
-from localsmooth.models.adapter import Adapter, Bounds, Upsample
+from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.preprocessing import Number, Preprocessing
 
@@ -50,6 +50,8 @@ class OnnxModel(Adapter):
         logit).
     upsample
         True: interpolate the scores to the size of the input. A shape: to that shape (not for windows).
+    class_axis
+        Axis of the output that holds the classes, the batch being axis 0: −1 where they lie last; see `Adapter`.
     output_name
         Which output to read; needed where there are several.
     threads
@@ -77,6 +79,7 @@ class OnnxModel(Adapter):
         preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
+        class_axis: ClassAxis | None = None,
         output_name: str | None = None,
         threads: int | None = None,
         providers: Sequence[str] = ("CPUExecutionProvider",),
@@ -93,8 +96,8 @@ class OnnxModel(Adapter):
         self._open()
         self._output_name = self._choose_output(output_name)
         if classes is None and threshold is None and output is not OutputKind.LABELS:
-            classes = self._fixed_classes()
-            self._classes_inferred = True
+            classes = self._fixed_classes(1 if class_axis is None else class_axis)
+            self._classes_inferred = class_axis is None
         super().__init__(
             bounds=bounds,
             classes=classes,
@@ -102,6 +105,7 @@ class OnnxModel(Adapter):
             preprocessing=preprocessing,
             threshold=threshold,
             upsample=upsample,
+            class_axis=class_axis,
             device=torch.device("cpu"),
             told=told,
         )
@@ -144,9 +148,10 @@ class OnnxModel(Adapter):
             raise InvalidInputError("output_name", problem, f"Pass one of {names}")
         return wanted
 
-    def _fixed_classes(self) -> int | None:
+    def _fixed_classes(self, axis: ClassAxis) -> int | None:
         shape = next(o.shape for o in self._session.get_outputs() if o.name == self._output_name)
-        return _fixed(shape[1]) if len(shape) > 1 else None
+        there = axis != "none" and -len(shape) <= axis < len(shape)
+        return _fixed(shape[axis]) if there and len(shape) > 1 else None
 
     def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
         wanted = self._input_shape

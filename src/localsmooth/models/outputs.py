@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float, Integer
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["above_threshold", "cropped", "output_tensor", "require_classes_first", "resized"]
+__all__ = ["above_threshold", "classes_first", "cropped", "output_tensor", "require_classes_first", "resized"]
 
 _INTERPOLATION = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
@@ -48,8 +48,49 @@ def output_tensor(output: Any) -> tuple[torch.Tensor, bool]:
     )
 
 
+def classes_first(made: torch.Tensor, axis: int | Literal["none"], *, labels: bool) -> torch.Tensor:
+    """Move the classes of scores behind the batch axis, or leave an axis of size 1 out of labels.
+
+    Parameters
+    ----------
+    made
+        What the network returned, its batch axis first.
+    axis
+        Where its classes are; "none" for a map without such an axis, which gets one of size 1.
+    labels
+        Whether these are labels.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such axis, or one of labels has another size than 1.
+    """
+    shape = tuple(made.shape)
+    if axis == "none":
+        return made.unsqueeze(1)
+    place = axis if axis > 0 else made.ndim + axis
+    if not 0 < place < made.ndim:
+        raise InvalidInputError(
+            "class_axis", f"there is no axis {axis} behind the batch axis of outputs of shape {shape}", "Pass another"
+        )
+    if not labels:
+        return made.movedim(place, 1)
+    if shape[place] != 1:
+        raise InvalidInputError(
+            "class_axis",
+            f"labels of shape {shape} have several entries on axis {axis}",
+            "Leave class_axis out for labels without an axis of size 1, or declare scores",
+        )
+    return made.squeeze(place)
+
+
 def require_classes_first(
-    scores: torch.Tensor, spatial: tuple[int, ...], classes: int | None, inferred: bool = False
+    scores: torch.Tensor,
+    spatial: tuple[int, ...],
+    classes: int | None,
+    *,
+    inferred: bool = False,
+    said: bool = False,
 ) -> None:
     """Refuse scores whose classes do not lie on axis 1, before anything else is done to that axis.
 
@@ -63,21 +104,37 @@ def require_classes_first(
         Number of classes; None for one channel and a threshold.
     inferred
         Whether that number is the size of axis 1 itself, and nobody's word.
+    said
+        Whether somebody said where the classes are, so that they were moved to axis 1.
 
     Raises
     ------
     InvalidInputError
         If axis 1 has another size; or its size says nothing, and the axes between the batch and the last one are the
-        input's spatial axes where those behind axis 1 are not.
+        input's spatial axes where those behind axis 1 are not; or the shape fits classes on axis 1 no better than
+        classes that lie last.
     """
     shape = tuple(scores.shape)
-    last = inferred and bool(spatial) and shape[1:-1] == spatial and shape[2:] != spatial
     wanted = 1 if classes is None else classes
-    if last or (len(shape) > 2 and shape[1] != wanted and shape[-1] == wanted):
+    if not said and len(shape) > 2:
+        second, last = shape[1] == wanted, shape[-1] == wanted
+        fits_second, fits_last = _proportional(shape[2:], spatial), _proportional(shape[1:-1], spatial)
+        if last > second or ((inferred or last) and fits_last > fits_second):
+            raise InvalidInputError(
+                "model",
+                f"it returned shape {shape} for inputs of spatial shape {spatial}: the classes seem to lie last",
+                "Pass class_axis=-1, or put the classes on axis 1, right behind the batch axis",
+            )
+        if classes is not None and second and last and fits_second == fits_last:
+            raise InvalidInputError(
+                "class_axis",
+                f"it returned shape {shape}, and whether axis 1 or {len(shape) - 1} holds the {classes} classes cannot "
+                "be told",
+                f"Pass class_axis=1, or class_axis={len(shape) - 1}",
+            )
+    if classes is None and not said and len(shape) > 1 and shape[1] != 1 and shape[1:] == spatial:
         raise InvalidInputError(
-            "model",
-            f"it returned shape {shape} for inputs of spatial shape {spatial}: the classes seem to lie last",
-            "Put the classes on axis 1, right behind the batch axis (permute the output, or export it channels-first)",
+            "threshold", f"it returned shape {shape}, without an axis for a channel", 'Pass class_axis="none"'
         )
     if classes is not None and (len(shape) < 2 or shape[1] != classes):
         raise InvalidInputError(
@@ -86,6 +143,16 @@ def require_classes_first(
             "Declare the size of axis 1, or put the classes there"
             + (", or pass a threshold for a one-channel map" if len(shape) > 1 and shape[1] == 1 else ""),
         )
+
+
+def _proportional(sizes: tuple[int, ...], spatial: tuple[int, ...]) -> bool:
+    """Whether outputs of these sizes cover an input, each axis reduced alike; one axis alone must be as long."""
+    if len(sizes) != len(spatial) or not spatial:
+        return False
+    same = sizes == spatial
+    return same or (
+        len(sizes) > 1 and all(size * spatial[0] == sizes[0] * of for size, of in zip(sizes, spatial, strict=True))
+    )
 
 
 def resized(

@@ -15,7 +15,7 @@ from torch import nn
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.memory import is_out_of_memory
-from localsmooth.models.adapter import Adapter, Bounds, Upsample
+from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.changing import changing_attributes, watching
 from localsmooth.models.exported import is_exported
@@ -52,6 +52,8 @@ class TorchModel(Adapter):
     upsample
         True: interpolate the scores to the size of the input. A shape: to that shape (not for windows). False: never.
         None: `.logits` with spatial axes only.
+    class_axis
+        Axis of the output that holds the classes, the batch being axis 0: −1 where they lie last; see `Adapter`.
     select
         Takes the prediction's tensor out of what the module returns.
     device
@@ -81,6 +83,7 @@ class TorchModel(Adapter):
         preprocessing: Preprocessing | None = None,
         threshold: Number | None = None,
         upsample: Upsample | None = None,
+        class_axis: ClassAxis | None = None,
         select: Callable[[Any], torch.Tensor] | None = None,
         device: torch.device | str = "cpu",
         precision: torch.dtype | None = None,
@@ -97,6 +100,7 @@ class TorchModel(Adapter):
             preprocessing=preprocessing,
             threshold=threshold,
             upsample=upsample,
+            class_axis=class_axis,
             device=_device(device),
             told=told,
         )
