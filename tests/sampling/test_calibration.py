@@ -179,3 +179,21 @@ def test_reduced_precision_says_what_is_certified() -> None:
     )
     assert isinstance(screen.file, io.StringIO)
     assert "about the network as it runs in this precision" in screen.file.getvalue().replace("\n", " ")
+
+
+class Bumpy(Timed):
+    """Twice as slow per sample in batches of two as alone, and fastest in large ones, as some recurrent models are."""
+
+    def with_options(self, **options: object) -> Bumpy:  # type: ignore[override]
+        return self
+
+    def __call__(self, batch: torch.Tensor) -> torch.Tensor:
+        n = batch.shape[0]
+        self.clock.now += n * {1: 0.01, 2: 0.02}.get(n, 0.0025)
+        return torch.zeros(n, 2, *batch.shape[2:])
+
+
+def test_one_slow_size_does_not_end_the_search() -> None:
+    clock = Clock()
+    found = calibrate(Bumpy(clock, {False: 0.0, True: 0.0}, best=0), (1, 4, 6), clock=clock, seconds=10.0)
+    assert found.batch_size.samples >= 4

@@ -18,6 +18,7 @@ from localsmooth.execution.schedule import Schedule
 from localsmooth.execution.threads import default_executor
 from localsmooth.execution.until import Until
 from localsmooth.execution.usage import UsageMeter
+from localsmooth.execution.within import Within
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import Noise
@@ -206,13 +207,15 @@ def draw_subject(
                 told.message(line)
             told.start(schedule.total, schedule.total - schedule.missing)
             tell_work(told, schedule.passes - schedule.passes_missing, schedule.passes)
-            worker = ChunkWorker(ready.subject, ready.batch_size)
+            within = Within(told, schedule.passes_of)
+            worker = ChunkWorker(ready.subject, ready.batch_size, within.hear)
             if until.interrupted:
                 told.message(
                     "An interrupt (Ctrl-C) ends sampling, and what is complete is certified; a second one gives up"
                 )
             until.start()
-            _work_off(schedule, worker, place, Failures(ready.subject, store), told, until)
+            within.finished(schedule.passes - schedule.passes_missing, schedule.passes)
+            _work_off(schedule, worker, place, Failures(ready.subject, store), told, until, within)
     if schedule.elsewhere:
         raise OtherPartsMissingError(
             f"this part is finished; {schedule.elsewhere} samples at most are missing of the others. Join the parts "
@@ -227,6 +230,7 @@ def _work_off(
     failures: Failures,
     told: SamplingProgress,
     until: Until,
+    within: Within,
 ) -> None:
     in_flight = 0
     succeeded = False
@@ -245,7 +249,8 @@ def _work_off(
                     session.submit(again)
                     continue
                 in_flight -= 1
-                told.message(f"put aside: {failures.put_aside(failure)}")
+                with within.alone(failure.job.chunk):
+                    told.message(f"put aside: {failures.put_aside(failure)}")
                 schedule.give_up(failure.job.chunk)
                 if not succeeded:
                     failures.stop_if_hopeless()
@@ -253,9 +258,12 @@ def _work_off(
             in_flight -= 1
             succeeded = True
             usage.note(record)
-            fewer = schedule.done(record)
-            tell_work(told, schedule.passes - schedule.passes_missing, schedule.passes)
-            told.advance(fewer)
+            with within.alone(record.chunk):  # certificates so far are told in `done`
+                fewer = schedule.done(record)
+                done = schedule.passes - schedule.passes_missing
+                within.finished(done, schedule.passes)
+                tell_work(told, done, schedule.passes)
+                told.advance(fewer)
     if until.over and schedule.missing > schedule.committed:
         told.message("Sampling was ended: the chunks that had begun are finished, and complete rounds are certified")
     told.finish(usage.summary(schedule.committed))

@@ -74,6 +74,11 @@ class JsonProgress:
         """Keep it for the next event; it is told in passes of the model over an item."""
         self._work = done, total
 
+    def within(self, done: float, total: float) -> None:
+        """Tell how much work is done, unfinished chunks included, unless something was told a moment ago."""
+        self.work(done, total)
+        self.advance(0)
+
     def advance(self, samples: int) -> None:
         """Tell how far it has come, unless that was told a moment ago."""
         if self._pace.advance(samples):

@@ -24,9 +24,11 @@ __all__ = [
     "NoProgress",
     "RichProgress",
     "SamplingProgress",
+    "WithinProgress",
     "WorkProgress",
     "default_progress",
     "tell_certifying",
+    "tell_within",
     "tell_work",
 ]
 
@@ -136,6 +138,24 @@ class WorkProgress(Protocol):
         ...
 
 
+@runtime_checkable
+class WithinProgress(Protocol):
+    """A `SamplingProgress` that is also told of work while chunks are being drawn, in this process at least."""
+
+    def within(self, done: float, total: float) -> None:
+        """So many passes of so many are done, those of chunks that are not finished included.
+
+        Told from the threads that draw, never while another method of the progress is running.
+        """
+        ...
+
+
+def tell_within(progress: SamplingProgress, done: float, total: float) -> None:
+    """Tell how much work is done, unfinished chunks included, if that is asked for."""
+    if isinstance(progress, WithinProgress):
+        progress.within(done, total)
+
+
 def tell_work(progress: SamplingProgress, done: float, total: float) -> None:
     """Tell how much work is done, if that is asked for."""
     if isinstance(progress, WorkProgress):
@@ -189,6 +209,7 @@ class RichProgress:
         self._console = terminal() if console is None else console
         self._lines = None if self._console.is_terminal else Pace(every, clock)
         self._items = Pace(every, clock)
+        self._total = self._done = 0
         self._work = WorkPace(clock)
         self._bar = Progress(
             TextColumn("sampling"),
@@ -212,6 +233,7 @@ class RichProgress:
 
     def start(self, total: int, done: int) -> None:
         """Set the length of the bar."""
+        self._total, self._done = total, done
         self._bar.update(self._task, total=total, completed=done)
         self._bar.start_task(self._task)
         if self._lines is not None:
@@ -223,9 +245,20 @@ class RichProgress:
         self._work.work(done, total)
         self._bar.update(self._task, left=self._work.left)
 
+    def within(self, done: float, total: float) -> None:
+        """Move the bar by what unfinished chunks have done, too."""
+        self.work(done, total)
+        if total > 0:
+            self._bar.update(self._task, completed=max(self._done, int(self._total * done / total)))
+        self._tell_line(0)
+
     def advance(self, samples: int) -> None:
         """Move the bar."""
-        self._bar.advance(self._task, samples)
+        self._done += samples
+        self._bar.update(self._task, completed=self._done)
+        self._tell_line(samples)
+
+    def _tell_line(self, samples: int) -> None:
         if self._lines is not None and self._lines.advance(samples):
             now, seconds = self._lines, self._work.left
             seconds = now.left if seconds is None else seconds

@@ -121,10 +121,14 @@ class Schedule:
         progress, chosen = min(ahead, key=lambda entry: entry[0].in_flight)
         return Job(progress.draw(), chosen)
 
+    def passes_of(self, chunk: Chunk) -> float:
+        """Passes over a whole item that one sample of a chunk is worth."""
+        return float(self._shown[chunk.item][chunk.group])
+
     def done(self, record: ChunkRecord) -> int:
         """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""
         fewer = self._done(record)
-        self.passes_missing -= fewer * float(self._shown[record.chunk.item][record.chunk.group])
+        self.passes_missing -= fewer * self.passes_of(record.chunk)
         return fewer
 
     def _done(self, record: ChunkRecord) -> int:

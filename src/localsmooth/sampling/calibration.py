@@ -24,6 +24,7 @@ _GIVE_UP = 0.85
 _LARGEST_BATCH = 1024
 _FINALISTS = 4
 _FAIR_TRIAL = 8
+_SLOWER = 3  # sizes in a row that are slower before larger ones are given up
 _REPEATS = 3
 
 
@@ -115,7 +116,7 @@ def calibrate(
         notes += _slow_precision(chosen, shape, batch_size, dtype, clock)
         return Calibration(chosen, BatchSize(batch_size), {}, notes)
     rates: dict[tuple[bool, int], float] = {}
-    growing = set(orders)
+    growing, slower = set(orders), dict.fromkeys(orders, 0)
     size = 1 if batch_size is None else batch_size
     while growing and size <= max(largest, batch_size or 1):
         for order in sorted(growing, reverse=True):
@@ -132,7 +133,8 @@ def calibrate(
             best = max(r for (o, _), r in rates.items() if o == order)
             # The order that loses with small batches may win with large ones: it gets a few sizes to show that.
             behind = size >= _FAIR_TRIAL and best < _GIVE_UP * max(rates.values())
-            if rate < _GIVE_UP * best or behind:
+            slower[order] = slower[order] + 1 if rate < _GIVE_UP * best else 0
+            if slower[order] >= _SLOWER or behind:
                 growing.discard(order)
         if batch_size is not None:
             break

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,17 +59,27 @@ class ChunkWorker:
         What to draw.
     batch_size
         Samples per forward pass. Halved for good where the memory does not suffice.
+    tell
+        Told after every batch but the last how many samples of a chunk are drawn, from the thread that draws them;
+        other processes tell nobody.
     """
 
-    def __init__(self, subject: Subject, batch_size: BatchSize) -> None:
+    def __init__(
+        self, subject: Subject, batch_size: BatchSize, tell: Callable[[Chunk, int], None] | None = None
+    ) -> None:
         self.subject = subject
         self.batch_size = batch_size
+        self._tell = tell
         self._limit: int | None = None
         self._prepared: tuple[tuple[int, int], PreparedGroup] | None = None
 
     def replica(self) -> ChunkWorker:
         """Return a worker for another thread."""
-        return ChunkWorker(self.subject.replica(), self.batch_size)
+        return ChunkWorker(self.subject.replica(), self.batch_size, self._tell)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind who is told."""
+        return {**self.__dict__, "_tell": None}
 
     def __call__(self, job: Job) -> ChunkRecord:
         """Draw and count one chunk.
@@ -122,6 +133,8 @@ class ChunkWorker:
             for _, accumulator in running:
                 accumulator.update(predictions)
             drawn += count
+            if self._tell is not None and drawn < chunk.size:
+                self._tell(chunk, drawn)
         if bool(faulty):
             raise FaultyPredictionError(
                 f"item {chunk.item}, output group {chunk.group}, chunk {chunk.index} of the {stage.name.lower()} "
