@@ -1,11 +1,11 @@
 """What a count costs under every rule for many outputs: python benchmarks/count_bounds.py [RUN …] [--fields] [--sizes].
 
 Finished run directories, of arrays or graphs, are certified again under each rule; `--fields` does so with made-up vote
-fields (`benchmarks/vote_fields.py`) for N₂ from 128 to 10⁵, `--sizes` for 10² to 10⁶ outputs as well. `--rules` leaves others
-than Bonferroni's, the automatic and those that it names out. Shown is the average
-certifiable radius by the ratio (for runs by every target that they ask for) of the envelope, α = .01. What is left at
-the largest budget is counted in: to leave it out favours rules that leave little there. The budgets of a run may be
-stretched. "none" is Clopper–Pearson at α for each output: no promise about a count.
+fields (`benchmarks/vote_fields.py`) for N₂ from 128 to 10⁵, `--sizes` for 10² to 10⁶ outputs as well. `--rules` leaves
+others than Bonferroni's, the automatic and those that it names out. Shown is the average certifiable radius by the
+ratio (for runs by every target that they ask for) of the envelope, α = .01. What is left at the largest budget is
+counted in: to leave it out favours rules that leave little there. The budgets of a run may be stretched. "none" is
+Clopper–Pearson at α for each output: no promise about a count.
 """
 
 from __future__ import annotations
