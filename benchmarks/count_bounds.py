@@ -1,10 +1,11 @@
 """What a count costs under every rule for many outputs: python benchmarks/count_bounds.py [RUN …] [--fields] [--sizes].
 
 Finished run directories, of arrays or graphs, are certified again under each rule; `--fields` does so with made-up vote
-fields (`benchmarks/vote_fields.py`) for N₂ from 128 to 10⁵, `--sizes` for 10² to 10⁶ outputs. Shown is the average
-certifiable radius by the ratio (for runs by every target that they ask for) of the envelope, α = .01. What is left at
-the largest budget is counted in: to leave it out favours rules that leave little there. The budgets of a run may be
-stretched. "none" is Clopper–Pearson at α for each output: no promise about a count.
+fields (`benchmarks/vote_fields.py`) for N₂ from 128 to 10⁵, `--sizes` for 10² to 10⁶ outputs as well. `--rules` leaves
+others than Bonferroni's, the automatic and those that it names out. Shown is the average certifiable radius by the
+ratio (for runs by every target that they ask for) of the envelope, α = .01. What is left at the largest budget is
+counted in: to leave it out favours rules that leave little there. The budgets of a run may be stretched. "none" is
+Clopper–Pearson at α for each output: no promise about a count.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ class Uncorrected:
         return VoteBounds(clopper_pearson_lower(votes, n, alpha), 0, simultaneous=False)
 
 
-def rules(outputs: int, n: int) -> dict[str, Sharing | Automatic]:
-    """Every rule, Bonferroni first."""
-    return {
+def rules(outputs: int, n: int, only: list[str] | None = None) -> dict[str, Sharing | Automatic]:
+    """Every rule, Bonferroni first; or the two that are compared, and some others."""
+    every = {
         "bonferroni": Bonferroni(),
         "weighted": CandidateWeights(),
         "k-fwer": pick_k(outputs, n, ALPHA),
@@ -72,6 +73,7 @@ def rules(outputs: int, n: int) -> dict[str, Sharing | Automatic]:
         "joint, apart": JointCount(spare=0),
         "none": Uncorrected(),
     }
+    return every if only is None else {k: rule for k, rule in every.items() if k in ("bonferroni", "automatic", *only)}
 
 
 def show(title: str, values: dict[str, float], seconds: float) -> None:
@@ -85,7 +87,9 @@ def header(names: list[str]) -> None:
     print(f"{'':38s}" + "  ".join(f"{name:>13s}" for name in names) + "   automatic/bonf.  time of joint")
 
 
-def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float], float]:
+def field_radii(
+    field: VoteField, kind: str, seed: int, only: list[str] | None = None
+) -> tuple[dict[str, float], float]:
     """Radii on one made-up field, every output a target."""
     rng = np.random.default_rng(seed)
     make: Callable[[np.random.Generator], np.ndarray] = getattr(field, f"_{kind}")
@@ -95,7 +99,7 @@ def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float
     budgets = np.linspace(0, 2.5, 51)
     made: dict[str, float] = {}
     spent = 0.0
-    for name, rule in rules(votes.size, field.samples).items():
+    for name, rule in rules(votes.size, field.samples, only).items():
         start = time.perf_counter()
         if isinstance(rule, Automatic):
             rule = rule.choose(first, field.samples, ALPHA, group)
@@ -114,25 +118,25 @@ def field_radii(field: VoteField, kind: str, seed: int) -> tuple[dict[str, float
     return made, spent
 
 
-def fields() -> None:
+def fields(only: list[str] | None) -> None:
     """Every kind of field and number of samples, at the size of the Pascal images."""
-    header(list(rules(100, 100)))
+    header(list(rules(100, 100, only)))
     for kind in ("smooth", "saturated", "mixed"):
         for n in (128, 512, 1024, 10_240, 100_000):
-            show(f"{kind}, N = {n}", *field_radii(VoteField(samples=n), kind, 0))
+            show(f"{kind}, N = {n}", *field_radii(VoteField(samples=n), kind, 0, only))
 
 
-def sizes() -> None:
+def sizes(only: list[str] | None) -> None:
     """Every number of outputs."""
-    header(list(rules(100, 100)))
+    header(list(rules(100, 100, only)))
     for side in (10, 32, 100, 316, 1000):
-        for n in (1024, 100_000):
+        for n in (128, 1024, 10_240, 100_000):
             field = VoteField(height=side, width=side, rows=3, columns=4, samples=n)
             for kind in ("smooth", "saturated", "mixed"):
-                show(f"{kind}, {side**2} outputs, N = {n}", *field_radii(field, kind, 1))
+                show(f"{kind}, {side**2} outputs, N = {n}", *field_radii(field, kind, 1, only))
 
 
-def run(folder: Path, stretch: float) -> None:
+def run(folder: Path, stretch: float, only: list[str] | None) -> None:
     """A finished run, under every rule."""
     asked: Any = settings_of(folder)
     settings = replace(asked, bounds={"envelope": Envelope()})
@@ -148,7 +152,7 @@ def run(folder: Path, stretch: float) -> None:
     spent = 0.0
     plain = recertify(folder, settings)
     outputs = int(plain["total"].max())
-    every = rules(outputs, int(plain.attrs["n_bound"]))
+    every = rules(outputs, int(plain.attrs["n_bound"]), only)
     for name, rule in every.items():
         start = time.perf_counter()
         result = recertify(folder, replace(settings, simultaneous=rule))
@@ -184,13 +188,14 @@ def main() -> None:
     parser.add_argument("--stretch", type=float, default=1.5)
     parser.add_argument("--fields", action="store_true")
     parser.add_argument("--sizes", action="store_true")
+    parser.add_argument("--rules", nargs="*", help="rules beside Bonferroni's and the automatic one; all by default")
     asked = parser.parse_args()
     for folder in asked.runs:
-        run(folder, asked.stretch)
+        run(folder, asked.stretch, asked.rules)
     if asked.fields:
-        fields()
+        fields(asked.rules)
     if asked.sizes:
-        sizes()
+        sizes(asked.rules)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,17 @@ def run(layout: GridLayout | None = None, **changes: object):
     return certify(threshold_model(THRESHOLDS), [image], **(arguments | changes))  # type: ignore[arg-type]
 
 
+def test_targets_that_a_baseline_leaves_out_are_named() -> None:
+    asked = ("ratio", "balanced", "accuracy")
+    counted = run(method=Cohen(), targets=asked)
+    assert counted["target"].values.tolist() == ["ratio", "accuracy"]
+    assert "Asked for and left out: balanced. Outputs are weighed there" in counted.attrs["assumptions"]
+    unlabelled = run(labels=None, targets=asked)
+    assert unlabelled["target"].values.tolist() == ["ratio", "balanced"]
+    assert "left out, since labels are missing: accuracy." in unlabelled.attrs["assumptions"]
+    assert "left out" not in run(targets=asked).attrs["assumptions"]
+
+
 def test_cohen_counts_textbook_radii() -> None:
     result = run(method=Cohen())
     votes = result["votes"].values[0]

@@ -88,7 +88,7 @@ def test_either_rule_is_chosen_somewhere() -> None:
     )
 
 
-@pytest.mark.parametrize("repeats", [300, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("repeats", [100, pytest.param(2_000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
 @pytest.mark.parametrize("outputs", [12, 48])
 def test_miss_rate_of_what_is_chosen(outputs: int, repeats: int) -> None:
     """All outputs err together, so that Bonferroni's rule misses seldom and the joint count as often as it may."""

@@ -280,14 +280,14 @@ def test_a_threat_is_certified_and_kept(folder: Path) -> None:
     certificate = 'alpha = 0.05\nbudgets = [0.0, 0.05]\nthreat = { kind = "per-point", most = 2 }'
     invoke("certify", write(folder, POINTS, certificate=certificate), "--out", folder / "run")
     made = load(folder / "run" / "result.nc")
-    assert run_info(made).threat == PerPoint(2).words(ls.Gaussian())
+    assert run_info(made).threat == PerPoint(2).words(ls.Gaussian(), "")
     assert made["certified"].sel(budget=0.05).max() > 0
     invoke("recertify", folder / "run", "--alpha", "0.01")
     assert run_info(load(folder / "run" / "recertified.nc")).threat == run_info(made).threat
     assert ls.settings_of(folder / "run").threat == PerPoint(2)
     (folder / "ball.toml").write_text('[certificate]\nalpha = 0.05\nbudgets = [0.05]\nthreat = { kind = "norm-ball" }')
     invoke("recertify", folder / "run", "--config", folder / "ball.toml")
-    assert run_info(load(folder / "run" / "recertified.nc")).threat == NormBall().words(ls.Gaussian())
+    assert run_info(load(folder / "run" / "recertified.nc")).threat == NormBall().words(ls.Gaussian(), "")
 
 
 def test_flips_are_named_once(folder: Path) -> None:

@@ -375,7 +375,7 @@ def test_files_say_that_edges_are_perturbed(tmp_path: Path):
     result, again = (load(tmp_path / "run" / f"{name}.nc") for name in ("result", "recertified"))
     assert result["budget"].values.tolist() == [0, 1, 2]
     assert again["budget"].values.tolist() == [0, 1, 3]
-    assert result.attrs["threat"] == "perturbation that changes at most ε bits"
+    assert result.attrs["threat"] == "perturbation that changes at most ε edges"
     assert (tmp_path / "run" / "network.safetensors").is_file()
     for change, wrong in (
         ('reference = "before.npz"\n', "reference"),

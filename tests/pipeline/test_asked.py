@@ -130,7 +130,7 @@ def test_of_weights_of_ones_own_the_user_is_told(tmp_path: Path) -> None:
 class Corner(PerPosition):
     """A threat of the user's own, which nobody registered."""
 
-    def words(self, noise: ls.noise.Noise) -> str:
+    def words(self, noise: ls.noise.Noise, units: str) -> str:
         return "perturbation of a corner"
 
 

@@ -66,6 +66,7 @@ def test_what_is_chosen_is_what_is_certified_and_said(
     for variable in ("certified", "upper", "eta", "lower_probability"):
         np.testing.assert_array_equal(made[variable], named[variable])
     assert f"by {rule.name}" in said(made)
+    assert run_info(made).described == isinstance(rule, JointAndBonferroni)
     assert "chosen from the candidate stage" in said(made)
     assert "chosen from the candidate stage" not in said(named)
     assert settings_of(tmp_path).simultaneous == Automatic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from localsmooth.bounds import Bonferroni, CandidateWeights, JointCount, KFamilywise
 from localsmooth.certificates import GaussianScores
 from localsmooth.cli.app import app
+from localsmooth.config import ConfigurationError
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
@@ -253,6 +255,33 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path / "python", 100)
     unknown = invoke("extend", tmp_path / "python", "--samples", 200)
     assert "Call certify in Python" in str(unknown.exception)
+
+
+def test_modules_beside_the_file_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And data that the file names, wherever the command is run: the file may have been named from its own folder."""
+    write_inputs(tmp_path, np.random.default_rng(0).random((1, 1, 6, 8), dtype=np.float32))
+    (tmp_path / "tiny_functions.py").rename(tmp_path / "functions_beside.py")
+    many = SECTIONS["certificate"] + 'many_outputs = { rule = "joint_count" }'
+    (tmp_path / "run.toml").write_text(configuration(certificate=many).replace("tiny_functions", "functions_beside"))
+
+    def invoke(*arguments: object) -> Any:
+        with pytest.MonkeyPatch.context() as fresh:  # every command is a program of its own
+            fresh.setattr(sys, "path", list(sys.path))
+            try:
+                return CliRunner().invoke(app, [str(each) for each in arguments])
+            finally:
+                sys.modules.pop("functions_beside", None)
+
+    monkeypatch.chdir(tmp_path)
+    assert invoke("certify", "run.toml", "--out", "run").exit_code == 0
+    monkeypatch.chdir("/")
+    lost = invoke("extend", tmp_path / "run", "--samples", 400)
+    assert isinstance(lost.exception, ConfigurationError)
+    assert "--config" in str(lost.exception)
+    assert load_record(tmp_path / "run").n_bound == 300
+    found = invoke("extend", tmp_path / "run", "--samples", 400, "--config", tmp_path / "run.toml")
+    assert found.exit_code == 0, found.output
+    assert load_record(tmp_path / "run").n_bound == 400
 
 
 def _miss_rate(rule: Any, repetitions: int) -> int:

@@ -250,3 +250,12 @@ def test_results_that_do_not_say_what_they_are_about_have_a_page(localized: xr.D
     assert "Which smoothed classifier" not in render_report({"older": older})
     page = Page(render_report({"localized": localized, "older": older}))
     assert ["Seed", "3", "not recorded"] in page.cells
+
+
+def test_maps_of_single_outputs_claim_nothing_where_counts_alone_are_promised(localized: xr.Dataset):
+    counted = build_dataset([default_item()], run_info(described=True, method="counted"))
+    page = " ".join(Page(render_report({"localized": localized, "counted": counted})).texts)
+    assert "The certified numbers of counted are promised, and nothing of single outputs" in page
+    assert page.count("Certified radius of each output on its own") == 2  # one an item
+    assert page.count("Radius of each output by a bound of its own") == 1
+    assert "by a bound of its own" not in " ".join(Page(render_report({"localized": localized})).texts)

@@ -86,7 +86,7 @@ class Understated(ItemThreat):
     def threat(self, budgets: Sequence[float], image: np.ndarray, layout: Layout, noise: Noise) -> Threat:
         return NormBall().threat([0.6 * budget for budget in budgets], image, layout, noise)
 
-    def words(self, noise: Noise) -> str:
+    def words(self, noise: Noise, units: str) -> str:
         return "less"
 
 

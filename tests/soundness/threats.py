@@ -31,7 +31,7 @@ class Further(ItemThreat):
         columns = len(noise.kinds) * layout.inputs.count
         return NormBall().threat(budgets, image, layout, noise) & self.more(columns)
 
-    def words(self, noise: Noise) -> str:
+    def words(self, noise: Noise, units: str) -> str:
         return self.called
 
 

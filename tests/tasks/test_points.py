@@ -233,15 +233,15 @@ def test_radius_of_an_output_is_in_units_of_the_threat() -> None:
         np.testing.assert_array_equal(naive[1:], alone[1:])
     ball = certified(task, layout)
     assert bool((ball["radius"].values >= result["radius"].values).all())
-    assert run_info(result).threat == PerPoint(2).words(ls.Gaussian())
+    assert run_info(result).threat == PerPoint(2).words(ls.Gaussian(), "")
 
 
 def test_words_and_arguments() -> None:
     assert (
-        PerPoint().words(ls.Gaussian())
+        PerPoint().words(ls.Gaussian(), "")
         == "perturbation that moves each point by at most ε (l2 norm of its coordinates)"
     )
-    assert "at most 4 points" in PerPoint(4).words(ls.Uniform())
+    assert "at most 4 points" in PerPoint(4).words(ls.Uniform(), "")
     with pytest.raises(InvalidInputError, match="most"):
         PerPoint(-1)
     with pytest.raises(InvalidInputError, match="most"):

@@ -169,6 +169,10 @@ def extend(
     samples: Annotated[
         int, typer.Option("--samples", help="Samples of the bound stage per output group, those it has included.")
     ],
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", help="The run's file, beside which modules lie; what the run kept of it by default."),
+    ] = None,
     time: Annotated[str | None, _TIME] = None,
     until_interrupted: Annotated[bool, _UNTIL_INTERRUPTED] = False,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,

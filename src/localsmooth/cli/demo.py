@@ -22,7 +22,7 @@ from localsmooth.terminal import terminal
 
 __all__ = ["demo", "demo_configurations"]
 
-_APART = "localized, every output bounded"
+_APART = "localized (every output bounded)"
 
 
 def demo_configurations() -> dict[str, dict[str, Any]]:

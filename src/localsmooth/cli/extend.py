@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.commands import Log
 from localsmooth.cli.telling import telling
-from localsmooth.config import import_plugins, parse_configuration
+from localsmooth.config import AnyFile, ConfigurationError, import_plugins, load_configuration, parse_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Until
 from localsmooth.tasks import load_record
@@ -15,22 +17,38 @@ from localsmooth.tasks import load_record
 __all__ = ["extend"]
 
 
-def extend(run: Path, samples: int, time: str | None, until_interrupted: bool, log: Log) -> None:
+def extend(run: Path, samples: int, config: Path | None, time: str | None, until_interrupted: bool, log: Log) -> None:
     """Draw what a larger number of samples takes beyond those of a finished run, and certify it again."""
     record = load_record(run)
     if samples < record.n_bound:
         raise InvalidInputError(
             "--samples", f"the run has {record.n_bound} already", "Pass the number that it is to have in all"
         )
-    kept = record.configuration
+    if config is not None:  # modules are looked for beside it, as in `localsmooth certify`
+        sys.path.insert(0, str(config.resolve().parent))
+    kept = record.configuration if config is None else load_configuration(config).model_dump(mode="json")
     if "sampling" not in kept or "certificate" not in kept:
         raise InvalidInputError(
             "run",
             f"{run} was not made from a configuration file, so that its model is not known here",
             "Call certify in Python with the same task and a larger n_bound, into the same directory",
         )
+    until = Until.parse(time, interrupted=until_interrupted)
     with telling(log) as told:
         grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
-        import_plugins(grown)
-        until = Until.parse(time, interrupted=until_interrupted)
-        told.result(run_configuration(parse_configuration(grown), run, told, until=until), run)
+        try:
+            result = run_configuration(_parsed(grown), run, told, until=until)
+        except ConfigurationError as error:
+            if config is not None:
+                raise
+            # A run directory does not say where code lies: who reads it does.
+            raise ConfigurationError(
+                f"{error} This is what the run kept of its file: pass --config with the file itself where modules lie "
+                "beside it, or something has moved."
+            ) from None
+        told.result(result, run)
+
+
+def _parsed(values: dict[str, Any]) -> AnyFile:
+    import_plugins(values)
+    return parse_configuration(values)

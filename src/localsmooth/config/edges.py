@@ -87,7 +87,7 @@ class EdgeConfiguration(NodeRunSection):
     model: AnyGraphModel
     """The base classifier; a network that is trained here is trained on the graph as it is."""
     noise: SparseFlipsSection
-    """The smoothing distribution, in the output's own cluster and in the farthest."""
+    """The smoothing distribution of edges, in the output's own cluster and in the farthest."""
     certificate: CertificateSection
     """What is proven from them: budgets are numbers of edges."""
 

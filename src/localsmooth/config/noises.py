@@ -131,15 +131,15 @@ class BernoulliSection(NoiseSection):
 
 
 class SparseFlipsSection(NoiseSection):
-    """Sparsity-aware flips of binary inputs, for added and deleted bits."""
+    """Sparsity-aware flips of binary inputs, for added and deleted bits (or edges, beside `[edges]`)."""
 
     distribution: Literal["sparse-flips"]
     addition_min: Probability
-    """Probability that a zero becomes one, inside an output's own cell."""
+    """Probability that a zero becomes one, or two nodes are joined, inside an output's own cell (or cluster)."""
     addition_max: Probability
     """The same in the farthest cell."""
     deletion_min: Probability
-    """Probability that a one becomes zero, inside an output's own cell."""
+    """Probability that a one becomes zero, or an edge is lost, inside an output's own cell (or cluster)."""
     deletion_max: Probability
     """The same in the farthest cell."""
     flips: Literal["any", "additions", "deletions"] = "any"

@@ -36,7 +36,7 @@ class Section(BaseModel):
 def _resolve(path: Path, info: ValidationInfo) -> Path:
     folder: Path = (info.context or {}).get("folder", Path())
     path = expanded(path)
-    resolved = path if path.is_absolute() else folder / path
+    resolved = (path if path.is_absolute() else folder / path).absolute()  # runs remember it, and are read elsewhere
     if not resolved.exists():
         raise ValueError(f"no such file: {resolved}")
     return resolved

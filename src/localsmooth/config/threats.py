@@ -33,7 +33,7 @@ class NormBallSection(ThreatSection):
 
 
 class FlipsSection(ThreatSection):
-    """At most ε flips of bits, under sparsity-aware noise."""
+    """At most ε flips of bits (or of edges, beside `[edges]`), under sparsity-aware noise."""
 
     kind: Literal["flips"]
     flips: Literal["any", "additions", "deletions"] = "any"

@@ -134,7 +134,12 @@ def item_figure(
     if view.label is not None:
         panels.append(("labels", class_picture(view.label, view.ignored, outputs, classes)))
     panels.append(("prediction", class_picture(view.prediction, nowhere, outputs, classes)))
-    panels.append(("certified radius", radius_picture(view.radius, abstains, view.ignored, outputs, largest)))
+    panels.append(
+        (
+            "radius, each alone" if run.described else "certified radius",
+            radius_picture(view.radius, abstains, view.ignored, outputs, largest),
+        )
+    )
     figure = _figure(size)
     aspect = "auto" if panel.strip and view.prediction.ndim == 1 else "equal"
     places = figure.subplots(1, len(panels) + 1)

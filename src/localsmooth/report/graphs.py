@@ -15,7 +15,7 @@ from localsmooth.certificates import ABSTAIN
 from localsmooth.metrics import abstention_rate
 from localsmooth.report.palette import radius_colors
 from localsmooth.report.tables import percent
-from localsmooth.results import item_view
+from localsmooth.results import item_view, run_info
 
 __all__ = ["GraphCard", "HeatCell", "graph_cards", "share_colors"]
 
@@ -131,6 +131,7 @@ def _data(dataset: xr.Dataset, additions: list[int], deletions: list[int]) -> di
         "scale": _PLACES,
         "edges": item["edge_ends"].values.ravel().tolist(),
         "abstains": ABSTAIN,
+        "described": run_info(dataset).described,
     }
     for target in dataset["target"].values.tolist():
         chosen = item.sel(target=target)

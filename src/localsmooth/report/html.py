@@ -25,7 +25,7 @@ from localsmooth.report.overlap import OverlapPanel, overlap_panel
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
-from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, foundations, promise, tiles
+from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, described, foundations, promise, tiles
 from localsmooth.report.summary import curves_by_kind, headline_budget, headline_rule, shown_targets
 from localsmooth.report.tables import (
     certificate_table,
@@ -158,6 +158,7 @@ def render_report(
         charts=diagrams,
         overlaps=panel,
         cards=shown,
+        described=described(runs, "nodes" if graphs else "outputs"),
         graphs=graphs,
         graph_start=_start(graphs, headline),
         share_colors=share_colors(),

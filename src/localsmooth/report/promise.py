@@ -17,6 +17,7 @@ __all__ = [
     "Tile",
     "assumptions",
     "bound_samples",
+    "described",
     "ended",
     "foundations",
     "promise",
@@ -99,6 +100,18 @@ def assumptions(run: RunInfo) -> list[str]:
         *run.assumptions,
         *([f"Not certified, since sampling was ended before: {', '.join(run.left_out)}."] if run.left_out else []),
     ]
+
+
+def described(runs: Mapping[str, RunInfo], outputs: str) -> str:
+    """What maps of single outputs are where counts alone are promised; empty where they hold for all together."""
+    methods = [method for method, run in runs.items() if run.described]
+    if not methods:
+        return ""
+    of = "" if len(methods) == len(runs) else f" of {' and '.join(methods)}"
+    return (
+        f"The certified numbers{of} are promised, and nothing of single {outputs}: what is drawn of these, and whether "
+        f"they abstain, follows from a bound of each by itself at level α, and does not hold for all of them together."
+    )
 
 
 def foundations(

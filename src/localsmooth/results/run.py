@@ -96,6 +96,9 @@ class RunInfo:
     proven
         False where the confidence bounds reproduce a published rule that does not hold: then the counts promise
         nothing, and the report says so.
+    described
+        Whether counts alone are promised, so that the probabilities, thresholds and radii of single outputs, and which
+        of them abstain, only describe: they follow from a bound at level α for each output by itself.
     saving
         Samples saved by stopping early, or by ending the run before its plan; None where all were drawn.
     promise
@@ -151,6 +154,7 @@ class RunInfo:
     limit: dict[str, float] = field(default_factory=dict[str, float])
     left_out: tuple[str, ...] = ()
     work: float | None = None
+    described: bool = False
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -212,6 +216,7 @@ _JSON = (
     "limit",
     "left_out",
     "work",
+    "described",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
@@ -224,6 +229,7 @@ _LATER = {
     "limit": "{}",
     "left_out": "[]",
     "work": "null",
+    "described": "false",
 }
 """What results from before these facts were recorded say about them."""
 

@@ -131,6 +131,7 @@ def run_facts(
         "bound_names": tuple(settings.bounds),
         "assumptions": (*assumptions, *_assumptions(settings, rules, record, saving, outputs, one_basis)),
         "proven": all(rule.simultaneous for rule in rules),
+        "described": any(isinstance(rule, CountRule) for rule in rules),
         "saving": saving,
         "work": _work(sampled, record),
         "left_out": tuple(record.left_out),

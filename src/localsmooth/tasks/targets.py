@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "Target",
     "Weighted",
     "as_targets",
+    "left_out_words",
     "require_stakes",
     "stakes_of",
 ]
@@ -344,6 +345,31 @@ def require_stakes(targets: Sequence[Target], outputs: Predicted, *, counting: b
         raise InvalidInputError(
             "targets", f"{', '.join(told)} weigh outputs, and baselines count them", "Add ratio, or leave the baseline"
         )
+
+
+def left_out_words(targets: Sequence[Target], told: Collection[str], weighed: Collection[str]) -> tuple[str, ...]:
+    """Say which targets were asked for and are not in a result, and why.
+
+    Parameters
+    ----------
+    targets
+        What was asked to be counted.
+    told
+        Names of those that the result has.
+    weighed
+        Names of those whose outputs are worth more than 1 or nothing, where a baseline counts.
+    """
+    missing = [target.name for target in targets if target.name not in told]
+    weigh = [name for name in missing if name in weighed]
+    needy = [name for name in missing if name not in weighed]
+    sentences: list[str] = []
+    if weigh:
+        sentences.append(
+            f"Asked for and left out: {', '.join(weigh)}. Outputs are weighed there, and a baseline counts."
+        )
+    if needy:
+        sentences.append(f"Asked for and left out, since labels are missing: {', '.join(needy)}.")
+    return tuple(sentences)
 
 
 def _require_class(argument: str, given: object) -> None:

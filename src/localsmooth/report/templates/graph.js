@@ -218,6 +218,7 @@
       const tip = this.canvas.parentElement.querySelector(".tip");
       if (nearest < 0) { tip.hidden = true; return; }
       const lines = [`node ${nearest}: ${WORDS[this.state(nearest, this.view)]}`];
+      if (this.card.described) lines.push("by a bound of its own");
       const prediction = this.card.prediction[nearest];
       if (prediction !== this.card.abstains) lines.push("predicted: " + data.classNames[prediction]);
       if (this.card.label && this.card.label[nearest] >= 0) lines.push("true: " + data.classNames[this.card.label[nearest]]);

@@ -25,7 +25,7 @@ from localsmooth.results import (
     finite_reach,
 )
 from localsmooth.runs import RunIdentity
-from localsmooth.tasks.arrays.item import certify_item, certify_overlaps, counting_groups
+from localsmooth.tasks.arrays.item import certify_item, certify_overlaps, counting_groups, item_stakes
 from localsmooth.tasks.arrays.reach import reach_of_items, reach_of_shares, with_budgets
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
@@ -33,6 +33,7 @@ from localsmooth.tasks.description import run_facts
 from localsmooth.tasks.overlap import about_overlaps, for_overlaps, measured_iou
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
+from localsmooth.tasks.targets import left_out_words
 
 __all__ = ["assemble", "assemble_overlaps", "settle_items"]
 
@@ -80,7 +81,18 @@ def assemble(
         None if certifies_beyond(certified, np.array(settings.budgets) > 0) else reach_of_shares(items, noise, settings)
     )
     run = _facts(items, noise, record, settings, rules, configuration, reach=finite_reach({"budget": reach}))
+    told = {target for item in certified for target in item.targets}
+    weighed = {name for item in items for name in _weighed(item, settings)}
+    run = replace(run, assumptions=(*run.assumptions, *left_out_words(settings.targets, told, weighed)))
     return build_dataset(certified, run if limit is None else replace(run, limit={"budget": limit}))
+
+
+def _weighed(item: SampledItem, settings: Settings) -> list[str]:
+    """Targets that are no counts, where a baseline counts."""
+    if settings.method is None:
+        return []
+    stakes = item_stakes(item, item.votes.candidate.astype(np.int64), settings.targets)
+    return [name for name, each in stakes.items() if not each.counts]
 
 
 def assemble_overlaps(
@@ -143,7 +155,7 @@ def _facts(
     configuration: RunIdentity | None,
     **more: Any,
 ) -> RunInfo:
-    method, threat, common = settings.method, settings.threat.words(noise), settings.common(rules)
+    method, threat, common = settings.method, settings.threat.words(noise, record.units), settings.common(rules)
     names = " and ".join(certificate.name for certificate in settings.certificates)
     ours = (f"Base certificates: {names}; bounds joined over all outputs by {common.simultaneous.name}.",)
     return run_facts(

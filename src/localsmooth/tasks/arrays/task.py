@@ -17,7 +17,7 @@ from localsmooth.datasets import ItemSet
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.models import Model
-from localsmooth.noise import Gaussian
+from localsmooth.noise import BinaryNoise, Gaussian, Noise
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
@@ -54,7 +54,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     class_names, ignore_label
         As in `ItemSet`.
     units
-        Units of inputs and budgets, for the record.
+        Units of inputs and budgets, for the record; bits where noise flips them, if it is not said.
 
     Raises
     ------
@@ -78,7 +78,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
         require_model(model)
         self.model = model
         self.items = item_set(items, labels, class_names, ignore_label)
-        self.units = _units(model) if units is None else units
+        self.units = units
 
     def assign(
         self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
@@ -175,7 +175,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             ignore_label=self.items.ignore_label,
             noise=dict(noise.configuration()),
             scores=scores,
-            units=self.units,
+            units=_units(self.model, noise) if self.units is None else self.units,
             input_bounds=self.model.bounds,
             device=str(self.model.device),
             precision=self.model.evaluated_in,
@@ -258,7 +258,9 @@ def _bound_names(settings: Settings) -> Sequence[str]:
     return tuple(settings.bounds) if settings.method is None else settings.method.bound_names(settings)
 
 
-def _units(model: Model) -> str:
+def _units(model: Model, noise: Noise) -> str:
+    if isinstance(noise, BinaryNoise):
+        return "bits"
     return "input values" if model.bounds is None else f"input values in [{model.bounds[0]:g}, {model.bounds[1]:g}]"
 
 

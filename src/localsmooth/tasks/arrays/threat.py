@@ -53,8 +53,16 @@ class ItemThreat(ABC):
         """
 
     @abstractmethod
-    def words(self, noise: Noise) -> str:
-        """What the adversary may do, to follow "under every" in the promise; ε is the budget."""
+    def words(self, noise: Noise, units: str) -> str:
+        """What the adversary may do, to follow "under every" in the promise; ε is the budget.
+
+        Parameters
+        ----------
+        noise
+            The distribution that is sampled.
+        units
+            What budgets are counted or measured in, such as "bits" or "edges".
+        """
 
     def radius(
         self, base: BaseCertificates, image: np.ndarray, layout: Layout, noise: Noise
@@ -92,8 +100,9 @@ class NormBall(ItemThreat):
         caps = flip_caps(torch.from_numpy(image), layout.inputs).changes
         return ball & Caps(caps.astype(np.float64)) & Integer()
 
-    def words(self, noise: Noise) -> str:
+    def words(self, noise: Noise, units: str) -> str:
         """Name the norm."""
+        del units
         return f"perturbation of l{noise.norm} norm at most ε"
 
 
@@ -130,13 +139,13 @@ class Flips(ItemThreat):
             room[: caps.additions.size] = 0.0
         return Ball(tuple(budgets), 0) & Caps(room) & Integer()
 
-    def words(self, noise: Noise) -> str:
-        """Name the kind of flips."""
+    def words(self, noise: Noise, units: str) -> str:
+        """Name the kind of flips, and what is flipped."""
         del noise
         if self.kind is Kind.ANY:
-            return "perturbation that changes at most ε bits"
+            return f"perturbation that changes at most ε {units}"
         other = Kind.DELETIONS if self.kind is Kind.ADDITIONS else Kind.ADDITIONS
-        return f"perturbation of at most ε {self.kind.value} and no {other.value} of bits"
+        return f"perturbation of at most ε {self.kind.value} and no {other.value} of {units}"
 
 
 @dataclass(frozen=True)
@@ -185,8 +194,9 @@ class PerPosition(ItemThreat):
         rows = np.concatenate([np.eye(places.size), np.ones((1, places.size))])
         return Rows(rows, np.array([[_times_up(power, n) for n in (*places.tolist(), total)] for power in powers]))
 
-    def words(self, noise: Noise) -> str:
+    def words(self, noise: Noise, units: str) -> str:
         """Name the norm, and how many positions move."""
+        del units
         moved = "every position" if self.most is None else f"no more than {self.most} positions, each"
         return f"perturbation that moves {moved} by an l{noise.norm} norm of at most ε over its channels"
 

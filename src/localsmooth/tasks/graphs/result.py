@@ -40,7 +40,7 @@ from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike
-from localsmooth.tasks.targets import stakes_of
+from localsmooth.tasks.targets import left_out_words, stakes_of
 from localsmooth.tasks.ways import best_curves, certified_ways
 
 __all__ = ["certified_graph", "graph_facts", "graph_result", "require_depth", "settle_nodes", "solved_together"]
@@ -99,7 +99,9 @@ def graph_result(
 
     outputs = Predicted(sampled.votes.candidate[nodes].astype(np.int64), known, clean, None, record.class_names)
     standing = stakes_of(settings.targets, outputs)
+    weighed: list[str] = []
     if settings.baseline is not None:  # which counts
+        weighed = [name for name, stakes in standing.items() if not stakes.counts]
         standing = {name: stakes for name, stakes in standing.items() if stakes.counts}
     name = record.item_names[0]
     rows = budget_grid(settings.additions, settings.deletions)
@@ -146,6 +148,7 @@ def graph_result(
     beyond = certifies_beyond([item], (rows[0] > 0) | (rows[1] > 0))
     limit = {} if beyond else reach_of_node_shares(graph, sampled.layout, nodes, settings, sampled.votes)
     run = graph_facts(sampled, asked, settings.sharing, record, configuration, reach=finite_reach(reach), limit=limit)
+    run = replace(run, assumptions=(*run.assumptions, *left_out_words(settings.targets, set(standing), weighed)))
     return build_dataset([consistent(item)], run)
 
 

@@ -36,7 +36,8 @@ class PerPoint(PerPosition):
             return rows
         return rows & AtMostGroups(int(self.most))
 
-    def words(self, noise: Noise) -> str:
+    def words(self, noise: Noise, units: str) -> str:
         """Name the norm, and how many points move."""
+        del units
         moved = "each point" if self.most is None else f"at most {self.most} points, each"
         return f"perturbation that moves {moved} by at most ε (l{noise.norm} norm of its coordinates)"
