@@ -24,6 +24,7 @@ from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble, assemble_overlaps, settle_items
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
+from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
 from localsmooth.tasks.arrays.settings import Drawn, Settings
 from localsmooth.tasks.base import Assignment, Task
@@ -101,8 +102,10 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             outputs = Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
             require_stakes(settings.targets, outputs, counting=method is not None)
         plan = smoothing.plan
+        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
         for made in layouts:
             noise.validate(made.levels)
+            less_reserve(settings, drawing_charge(noise, made, shown[id(made)].shape, plan.n_bound))
             if method is not None:
                 method.require(made, noise)
             if not settings.needs_scores and plan.stop is None:
@@ -111,7 +114,6 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
                 )
         if method is None:
             require_applicable(settings.certificates, noise, layouts[0].levels)
-        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         planned = Planned(plan.n_candidate, plan.n_bound, sequence)
         parts = [
@@ -207,7 +209,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     @classmethod
     def settle(cls, sampled: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:
         """Choose a rule for each item."""
-        return settle_items(sampled, settings, record)
+        return settle_items(sampled, noise_from_configuration(record.noise), settings, record)
 
     @classmethod
     def result(
