@@ -110,7 +110,7 @@ class AdditiveNoise(Noise):
         finite = levels[np.isfinite(levels)]
         if self.grid is not None and (finite > _MOST_STEPS * self.grid).any():
             raise InvalidInputError(
-                "grid",
+                "levels",
                 f"the level {finite.max():g} has more than {_MOST_STEPS} steps of {self.grid:g}",
                 "Use a coarser grid, or grid=None",
             )

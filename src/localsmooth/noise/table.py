@@ -71,14 +71,3 @@ class DrawingTable:
         for array in (thresholds, low, high):
             array.flags.writeable = False
         return cls(law.first + always, thresholds, low, high, math.nextafter(error, math.inf))
-
-    @property
-    def last(self) -> int:
-        """The largest number that comes out."""
-        return self.first + self.thresholds.size - 1
-
-    @property
-    def probabilities(self) -> Int[np.ndarray, " numbers"]:
-        """Number of the 2⁶⁴ values of u that lead to each number from `first` to `last`, as whole numbers."""
-        edges = [-_HALF - 1, *self.thresholds.tolist()]
-        return np.array([after - before for before, after in itertools.pairwise(edges)], dtype=object)
