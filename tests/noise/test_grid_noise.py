@@ -216,6 +216,10 @@ def test_what_is_off_the_grid_is_refused() -> None:
     for bad in (0.5, float("nan"), float("inf"), 1e9):
         with pytest.raises(InvalidInputError, match=r"grid"):
             Gaussian(grid=1 / 255).require_item(torch.tensor([0.0, bad]))
+    fine = torch.arange(65536, dtype=torch.float64) / 65535
+    Gaussian(grid=1 / 65535).require_item(fine.float())
+    with pytest.raises(InvalidInputError, match=r"grid=None"):
+        Gaussian(grid=1 / 65535).require_item(fine.float() + 0.02 / 65535)
     with pytest.raises(InvalidInputError, match=r"grid=None"):
         Gaussian(grid=1 / 255).prepare(torch.tensor([0.5]), np.ones(1), None, 0.0)
     Gaussian(grid=1 / 255).prepare(torch.tensor([0.5]), np.full(1, np.inf), None, 0.0)  # which nobody sees

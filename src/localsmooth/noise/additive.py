@@ -46,9 +46,9 @@ class AdditiveNoise(Noise):
         Clamp the noisy inputs to the model's declared bounds. The clamp is part of the base classifier, so budgets
         and radii stay in the declared input space.
     grid
-        Step of a grid that every input lies on, up to a thousandth of a step, such as 1/255 for images of 8 bits: noise
-        is drawn as whole steps, and the certificate, which is about the grid's point, holds without taking floating
-        point numbers for real ones. None draws floating point numbers.
+        Step of a grid that every input lies on, up to a thousandth of a step and rounding, such as 1/255 for images of
+        8 bits: noise is drawn as whole steps, and the certificate, about the point of the grid, holds without taking
+        floating point numbers for real ones. None draws floating point numbers.
 
     Raises
     ------

@@ -16,7 +16,8 @@ from localsmooth.noise.table import GUIDE_BITS, DrawingTable
 
 __all__ = ["PreparedSteps", "whole_steps"]
 
-_TOLERANCE = 1e-3  # of a step: what single precision makes of a whole number of them
+_TOLERANCE, _ROUNDING = 1e-3, 2.0**-23  # of a step, and of the value, which single precision may have rounded
+_FINEST = 1 << 20  # steps of an item, which can still be told apart
 _LARGEST = 1 << 24  # whole numbers up to here are single precision numbers
 _PIECE = 1 << 17  # elements that are drawn at once, so that they stay in the cache
 
@@ -27,21 +28,21 @@ def whole_steps(item: torch.Tensor, grid: float) -> Int[torch.Tensor, "..."]:
     Raises
     ------
     InvalidInputError
-        If an element is off the grid by a thousandth of a step.
+        If an element is off the grid by a thousandth of a step, and more than single precision rounds it by.
     """
     steps = item.detach().to("cpu", torch.float64) / grid
     whole = steps.round()
-    off = (steps - whole).abs()
-    if not bool((off <= _TOLERANCE).all()):
-        value = float(steps[~(off <= _TOLERANCE)][0]) * grid
+    near = (steps - whole).abs() <= _TOLERANCE + whole.abs() * _ROUNDING
+    if not bool(near.all()):
+        value = float(steps[~near][0]) * grid
         raise InvalidInputError(
             "grid",
             f"the input has the value {value:g}, which is no multiple of {grid:g}",
             "Pass inputs on the grid (those of 8 bits, divided by 255, are on 1/255), or grid=None, which takes "
             "floating point noise for real noise",
         )
-    if bool((whole.abs() >= _LARGEST).any()):
-        raise InvalidInputError("grid", f"inputs have more than 2^24 steps of {grid:g}", "Use a coarser grid")
+    if bool((whole.abs() >= _FINEST).any()):
+        raise InvalidInputError("grid", f"inputs have more than 2^20 steps of {grid:g}", "Use a coarser grid")
     return whole.to(item.device, torch.int32)
 
 

@@ -131,7 +131,8 @@ def _completed(
     """Settings with certificates and budgets filled in, and how far certificates can reach."""
     settings = settings.completed(noise)
     planned = Planned(record.n_candidate, record.n_bound, record.sequence)
-    reach = reach_of_items([(item.image, item.layout, item.ignored) for item in items], noise, settings, planned)
+    parts = [(item.image, item.layout, item.ignored) for item in items]
+    reach = reach_of_items(parts, noise, less_reserve(settings, _charges(items, noise, record)[0]), planned)
     return with_budgets(settings, reach, noise), reach
 
 

@@ -103,14 +103,15 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             require_stakes(settings.targets, outputs, counting=method is not None)
         plan = smoothing.plan
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        bounding = settings
         for made in layouts:
             noise.validate(made.levels)
-            less_reserve(settings, drawing_charge(noise, made, shown[id(made)].shape, plan.n_bound))
+            bounding = less_reserve(settings, drawing_charge(noise, made, shown[id(made)].shape, plan.n_bound))
             if method is not None:
                 method.require(made, noise)
             if not settings.needs_scores and plan.stop is None:
                 require_certifiable(
-                    plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
+                    plan.n_bound, bounding.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
         if method is None:
             require_applicable(settings.certificates, noise, layouts[0].levels)
@@ -120,7 +121,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             (item.image, made, ignored_outputs(item.label, self.items.ignore_label))
             for item, made in zip(self.items, layouts, strict=True)
         ]
-        reach = reach_of_items(parts, noise, settings, planned)
+        reach = reach_of_items(parts, noise, bounding, planned)
         proven, settings = (with_budgets(each, reach, noise) for each in (proven, settings))
         for made in {id(made): made for made in layouts}.values():
             settings.threat.threat(settings.budgets, shown[id(made)], made, noise)  # refuses what does not fit
