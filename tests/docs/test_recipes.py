@@ -102,6 +102,11 @@ def ended_in_time(names: dict[str, Any]) -> None:
     assert "joint_count holds" in names["result"].attrs["assumptions"]
 
 
+def nothing_is_assumed(names: dict[str, Any]) -> None:
+    certified_at_zero(names)
+    assert 0 < json.loads(names["result"].attrs["drawing_charge"]) < 1e-9
+
+
 def scores_are_relied_on(names: dict[str, Any]) -> None:
     assert "gaussian-scores" in names["result"].attrs["assumptions"]
     assert 1 in names["result"]["relies_on"]
@@ -130,6 +135,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Certified IoU and Dice": overlaps_are_certified,
     "Labels to ignore": one_left_out,
     "A run that survives a crash": certified_at_zero,
+    "Pictures of 8 bits, and no assumption about floating point": nothing_is_assumed,
     "As long as there is time": ended_in_time,
     "Several machines": parts_make_the_whole,
     "Scores in place of votes": scores_are_relied_on,

@@ -10,7 +10,17 @@ import torch
 from tests.seeding import seeded
 
 from localsmooth.noise import NOISES, Bernoulli, Gaussian, Noise, PreparedNoise, Randomness
-from localsmooth.testing import BERNOULLI, GAUSSIAN, KNOWN_NOISES, SPARSE_FLIPS, UNIFORM, NoiseCase, NoiseContract
+from localsmooth.testing import (
+    BERNOULLI,
+    GAUSSIAN,
+    GAUSSIAN_GRID,
+    KNOWN_NOISES,
+    SPARSE_FLIPS,
+    UNIFORM,
+    UNIFORM_GRID,
+    NoiseCase,
+    NoiseContract,
+)
 
 
 class TestGaussian(NoiseContract):
@@ -19,6 +29,14 @@ class TestGaussian(NoiseContract):
 
 class TestUniform(NoiseContract):
     case = UNIFORM
+
+
+class TestGaussianOnAGrid(NoiseContract):
+    case = GAUSSIAN_GRID
+
+
+class TestUniformOnAGrid(NoiseContract):
+    case = UNIFORM_GRID
 
 
 class TestBernoulli(NoiseContract):

@@ -45,12 +45,18 @@ class RealWorld(World):
             made[n] = height[(slice(None), *places)]
         return made
 
+    def felt(self, edge: np.ndarray) -> np.ndarray:
+        """Where inputs begin to be rounded to multiples of the grid at or above an edge, if there is a grid."""
+        step = getattr(self.noise, "grid", None)
+        return edge if step is None else (np.ceil(edge / step) - 0.5) * step
+
     def chances(self, n: int, points: np.ndarray) -> list[np.ndarray]:
         """Probability of each cell along each look: points × cells."""
         level = self.layout.levels[self.layout.outputs.labels.ravel()[n]][self.layout.inputs.labels.ravel()]
         hidden = np.isinf(level)
         found = []
-        for look, edge in zip(self.direction[n], self.edge[n], strict=True):
+        for look, exact in zip(self.direction[n], self.edge[n], strict=True):
+            edge = self.felt(exact)
             centre = np.where(hidden, 0.0, points) @ look
             if isinstance(self.noise, Uniform):
                 spread = np.where(hidden, 0.0, level) @ np.abs(look)

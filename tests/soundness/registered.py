@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
+from grids import GridGaussian, GridUniform
 
 from localsmooth import baselines, certificates, collective, noise
 from localsmooth.certificates import ExactVotes, RenyiVotes, ScoreCertificate, VoteCertificate
@@ -32,7 +33,7 @@ def concrete(module: ModuleType, kind: type[Kind]) -> dict[str, type[Kind]]:
     }
 
 
-NOISES: Mapping[str, type[Noise]] = concrete(noise, Noise)
+NOISES: Mapping[str, type[Noise]] = concrete(noise, Noise) | {one.__name__: one for one in (GridGaussian, GridUniform)}
 BASELINES: Mapping[str, type[ItemMethod]] = concrete(baselines, ItemMethod)
 THREATS: Mapping[str, type[Threat]] = concrete(collective, Threat)
 CERTIFICATES: Mapping[str, type[Certificate]] = dict(certificates.VOTE_CERTIFICATES) | dict(

@@ -76,6 +76,12 @@ class CentreSmoothing(ItemMethod):
             Naming the noise or the layout.
         """
         require_isotropic(self.name, layout, noise, Gaussian)
+        if isinstance(noise, Gaussian) and noise.grid is not None:
+            raise InvalidInputError(
+                "grid",
+                f"{self.name} compares label maps of two inputs, and the perturbed one is not on the grid",
+                "Use grid=None",
+            )
         if layout.outputs.count != 1:
             raise InvalidInputError(
                 "layout",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from localsmooth.config.section import AnyOf, Section, value_of
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
@@ -24,6 +25,17 @@ __all__ = [
 ]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _ratio(value: object) -> object:
+    """Read "1/255" as a number; whatever else is left to be checked."""
+    try:
+        return float(Fraction(value)) if isinstance(value, str) else value
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return value
+
+
+Step = Annotated[float, Field(gt=1e-30, lt=1e30), BeforeValidator(_ratio)]
 Probability = Annotated[float, Field(gt=0, lt=1)]
 Level = float | tuple[float, ...]
 """One number, or the parameters where a family has several."""
@@ -60,6 +72,9 @@ class GaussianSection(NoiseSection):
     """Standard deviation in the farthest cell."""
     clamp: bool = False
     """Clamp noisy inputs to the bounds of the model."""
+    grid: Step | None = None
+    """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
+    the certificate does not take floating point numbers for real ones."""
 
     @model_validator(mode="after")
     def _ordered(self) -> GaussianSection:
@@ -69,7 +84,7 @@ class GaussianSection(NoiseSection):
 
     def build(self) -> Gaussian:
         """Make the noise."""
-        return Gaussian(clamp=self.clamp)
+        return Gaussian(clamp=self.clamp, grid=self.grid)
 
     def levels(self) -> tuple[Level, Level]:
         """Smallest and largest standard deviation."""
@@ -88,6 +103,9 @@ class UniformSection(NoiseSection):
     """Half width in the farthest cell."""
     clamp: bool = False
     """Clamp noisy inputs to the bounds of the model."""
+    grid: Step | None = None
+    """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
+    the certificate does not take floating point numbers for real ones."""
 
     @model_validator(mode="after")
     def _ordered(self) -> UniformSection:
@@ -97,7 +115,7 @@ class UniformSection(NoiseSection):
 
     def build(self) -> Uniform:
         """Make the noise."""
-        return Uniform(clamp=self.clamp)
+        return Uniform(clamp=self.clamp, grid=self.grid)
 
     def levels(self) -> tuple[Level, Level]:
         """Smallest and largest half width."""

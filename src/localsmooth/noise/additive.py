@@ -2,39 +2,88 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from types import NoneType
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.noise.base import Noise, PreparedNoise
+from localsmooth.noise.cumulative import RoundedLaw
+from localsmooth.noise.on_grid import PreparedSteps, whole_steps
 from localsmooth.noise.precision import attained_levels, require_floating
 from localsmooth.noise.randomness import Randomness
+from localsmooth.noise.table import DrawingTable
 
 __all__ = ["AdditiveNoise"]
+
+_MOST_STEPS = 1 << 15  # of a level: its table has some 600 000 numbers then, and is made in seconds
+_SMALLEST, _LARGEST = 1e-30, 1e30
 
 
 @dataclass(frozen=True)
 class AdditiveNoise(Noise):
     """z = x + level·s with independent draws s of one standard law.
 
+    *On a grid.* Let the base classifier round its input to whole multiples of a step h first, so that g is f ∘
+    round. Where x is made of such multiples, round(x + z) = x + round(z) for every z: smoothing g with *real* noise
+    around x is adding K, the noise rounded to whole steps, whose law is known exactly. Votes for draws of K are
+    votes for real noise, and the certificate, with the exact level in W, speaks of the smoothed g at every real x'.
+    An element of k steps reaches f as float(k + K) · float(h): one function of the whole number, thus part of g, as
+    are the clamp and hidden constants, which follow it. K comes from a table of 64-bit thresholds, whose distance
+    to the law is bounded (`drawing_error`).
+
     Parameters
     ----------
     clamp
         Clamp the noisy inputs to the model's declared bounds. The clamp is part of the base classifier, so budgets
         and radii stay in the declared input space.
+    grid
+        Step of a grid that every input lies on, up to a thousandth of a step and rounding, such as 1/255 for images of
+        8 bits: noise is drawn as whole steps, and the certificate, about the point of the grid, holds without taking
+        floating point numbers for real ones. None draws floating point numbers.
+
+    Raises
+    ------
+    InvalidInputError
+        If the grid is no positive number.
     """
 
     clamp: bool = False
+    grid: float | None = None
+
+    def __post_init__(self) -> None:
+        require_kind("grid", self.grid, float, int, NoneType)
+        if self.grid is not None and not _SMALLEST <= self.grid <= _LARGEST:
+            raise InvalidInputError("grid", f"got {self.grid!r}", "Pass the step, such as 1/255, or None")
 
     @staticmethod
     @abstractmethod
     def fill(out: torch.Tensor, randomness: Randomness) -> None:
         """Overwrite `out` with draws of the standard law."""
+
+    @classmethod
+    def rounded(cls, step: Fraction) -> RoundedLaw:
+        """Return the law of round(s / step); a family that can be drawn on a grid overrides this.
+
+        Parameters
+        ----------
+        step
+            Of the grid, where the level is 1.
+
+        Raises
+        ------
+        InvalidInputError
+            If the family does not.
+        """
+        raise InvalidInputError("grid", f"{cls.__name__} noise cannot be drawn on a grid", "Leave the grid out")
 
     def validate(self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]) -> None:
         """Refuse levels that are not positive, in single precision too.
@@ -42,7 +91,8 @@ class AdditiveNoise(Noise):
         Raises
         ------
         InvalidInputError
-            If there is not one positive level per pair of output and input group.
+            If there is not one positive level per pair of output and input group, or one has more than 2¹⁵ steps of
+            the grid.
         """
         if levels.ndim != 2:
             raise InvalidInputError(
@@ -57,6 +107,46 @@ class AdditiveNoise(Noise):
                 "Every level must be positive (inf hides inputs altogether)",
             )
         attained_levels(levels)
+        finite = levels[np.isfinite(levels)]
+        if self.grid is not None and (finite > _MOST_STEPS * self.grid).any():
+            raise InvalidInputError(
+                "levels",
+                f"the level {finite.max():g} has more than {_MOST_STEPS} steps of {self.grid:g}",
+                "Use a coarser grid, or grid=None",
+            )
+
+    def effective(self, levels: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+        """Levels that the weights may assume: those that single precision attains, or exact ones on a grid."""
+        return attained_levels(levels) if self.grid is None else levels
+
+    def table(self, level: float) -> DrawingTable:
+        """Return the table for noise of a level on the grid.
+
+        Parameters
+        ----------
+        level
+            Positive and finite.
+        """
+        assert self.grid is not None, "noise that is not on a grid has no table"
+        return _table(type(self), level, float(self.grid))
+
+    def require_item(self, item: torch.Tensor) -> None:
+        """Refuse items that are off the grid."""
+        if self.grid is not None:
+            whole_steps(item, self.grid)
+
+    def drawing_error(
+        self,
+        levels: Float[np.ndarray, "output_groups input_groups *parameters"],
+        sizes: Int[np.ndarray, "input_groups"],
+    ) -> float | None:
+        """Add up the errors of the tables over all elements; distances of independent numbers add up at most."""
+        if self.grid is None:
+            return None
+        different, which = np.unique(levels, return_inverse=True)
+        error = np.array([self.table(level).error if math.isfinite(level) else 0.0 for level in different.tolist()])
+        # More than rounding takes from a sum of 2³⁰ terms, whatever its order.
+        return math.nextafter(float((error[which.reshape(levels.shape)] * sizes).sum()) * (1 + 1e-6), math.inf)
 
     def prepare(
         self,
@@ -70,22 +160,31 @@ class AdditiveNoise(Noise):
         Raises
         ------
         InvalidInputError
-            If samples are clamped, and the model declares no bounds.
+            If samples are clamped, and the model declares no bounds, or the item is off the grid.
         """
         require_floating(item)
         if self.clamp and bounds is None:
             raise InvalidInputError(
                 "clamp", "the model declares no input bounds to clamp to", "Declare them, or switch clamping off"
             )
+        limits = bounds if self.clamp else None
+        if self.grid is not None:
+            return PreparedSteps.around(item, level_map, float(self.grid), self.table, limits, hidden_value)
         levels = torch.as_tensor(level_map).to(item.device, item.dtype)
         hidden = torch.isinf(levels)
         centre = torch.where(hidden, torch.as_tensor(hidden_value, dtype=item.dtype, device=item.device), item)
         scale = torch.where(hidden, torch.zeros_like(levels), levels).expand(item.shape)
-        return _PreparedSum(self, centre.contiguous(), scale, bounds if self.clamp else None)
+        return _PreparedSum(self, centre.contiguous(), scale, limits)
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        return {"distribution": self.distribution, "clamp": self.clamp}
+        grid = {} if self.grid is None else {"grid": float(self.grid)}
+        return {"distribution": self.distribution, "clamp": self.clamp} | grid
+
+
+@lru_cache(maxsize=256)
+def _table(family: type[AdditiveNoise], level: float, grid: float) -> DrawingTable:
+    return DrawingTable.of(family.rounded(Fraction(grid) / Fraction(level)))
 
 
 @dataclass(frozen=True, eq=False)

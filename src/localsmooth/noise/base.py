@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from localsmooth.noise.randomness import Randomness
 
@@ -69,6 +69,39 @@ class Noise(ABC):
         Hidden inputs (level inf) have weight 0. A weight may be infinite where a single change is never tolerated
         (binary data that are not perturbed at all); base certificates replace it by an equivalent finite one.
         """
+
+    def require_item(self, item: torch.Tensor) -> None:  # noqa: B027 (few families ask for anything)
+        """Refuse items around which the noise cannot be drawn, before anything is sampled.
+
+        Parameters
+        ----------
+        item
+            The whole item.
+
+        Raises
+        ------
+        InvalidInputError
+            Saying what it should be like.
+        """
+
+    def drawing_error(
+        self,
+        levels: Float[np.ndarray, "output_groups input_groups *parameters"],
+        sizes: Int[np.ndarray, "input_groups"],
+    ) -> float | None:
+        """Bound on the total variation distance between a sample of every output group, as drawn, and as certified.
+
+        None for families whose draws are taken for what they stand for.
+
+        Parameters
+        ----------
+        levels
+            The level matrix.
+        sizes
+            Elements of each input group.
+        """
+        del levels, sizes
+        return None
 
     @abstractmethod
     def prepare(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from localsmooth.noise.additive import AdditiveNoise
-from localsmooth.noise.precision import attained_levels
+from localsmooth.noise.cumulative import RoundedLaw, rounded_gaussian
 from localsmooth.noise.randomness import Randomness
 
 __all__ = ["Gaussian"]
@@ -23,9 +24,8 @@ class Gaussian(AdditiveNoise):
 
     Parameters
     ----------
-    clamp
-        Clamp the noisy inputs to the model's declared bounds. The clamp is part of the base classifier, so budgets
-        and radii stay in the declared input space.
+    clamp, grid
+        As in `AdditiveNoise`.
     """
 
     norm = 2
@@ -37,12 +37,17 @@ class Gaussian(AdditiveNoise):
         """Overwrite `out` with standard normal numbers."""
         randomness.normal_(out)
 
+    @classmethod
+    def rounded(cls, step: Fraction) -> RoundedLaw:
+        """See `rounded_gaussian`."""
+        return rounded_gaussian(step)
+
     def weights(
         self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]
     ) -> Float[np.ndarray, "output_groups columns"]:
         """1/σ², rounded up; 0 where σ is infinite."""
         self.validate(levels)
-        attained = attained_levels(levels)
+        attained = self.effective(levels)
         # Two correctly rounded operations err by less than two units in the last place, the subnormal range apart.
         weights = 1.0 / (attained * attained)
         for _ in range(3):

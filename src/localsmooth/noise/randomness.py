@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from jaxtyping import Int
 
 __all__ = ["Randomness"]
 
@@ -45,6 +46,22 @@ class Randomness:
         else:
             for sample in out:  # one call a sample, so that the stream does not depend on the batch size
                 sample.normal_(generator=self._torch)
+
+    def bits(self, shape: tuple[int, ...]) -> Int[torch.Tensor, "samples *item"]:
+        """Return integers of 64 random bits each, all of the 2⁶⁴ values equally likely.
+
+        Parameters
+        ----------
+        shape
+            Samples first.
+        """
+        if self._numpy is not None:
+            limits = np.iinfo(np.int64)
+            return torch.from_numpy(self._numpy.integers(limits.min, limits.max, shape, np.int64, endpoint=True))
+        made = torch.empty(shape, dtype=torch.int64, device=self._device)
+        for sample in made:
+            sample.random_(-(1 << 63), None, generator=self._torch)
+        return made
 
     def uniform_(self, out: torch.Tensor) -> None:
         """Fill a contiguous float32 or float64 tensor of shape (samples, …) with numbers uniform on [0, 1).

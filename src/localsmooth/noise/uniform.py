@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from localsmooth.noise.additive import AdditiveNoise
-from localsmooth.noise.precision import attained_levels
+from localsmooth.noise.cumulative import RoundedLaw, rounded_uniform
 from localsmooth.noise.randomness import Randomness
 
 __all__ = ["Uniform"]
@@ -23,9 +24,8 @@ class Uniform(AdditiveNoise):
 
     Parameters
     ----------
-    clamp
-        Clamp the noisy inputs to the model's declared bounds. The clamp is part of the base classifier, so budgets
-        and radii stay in the declared input space.
+    clamp, grid
+        As in `AdditiveNoise`.
     """
 
     norm = 1
@@ -38,9 +38,14 @@ class Uniform(AdditiveNoise):
         randomness.uniform_(out)
         out.mul_(2).sub_(1)
 
+    @classmethod
+    def rounded(cls, step: Fraction) -> RoundedLaw:
+        """See `rounded_uniform`."""
+        return rounded_uniform(step)
+
     def weights(
         self, levels: Float[np.ndarray, "output_groups input_groups *parameters"]
     ) -> Float[np.ndarray, "output_groups columns"]:
         """1/λ, rounded up; 0 where λ is infinite."""
         self.validate(levels)
-        return np.where(np.isinf(levels), 0.0, np.nextafter(1.0 / attained_levels(levels), np.inf))
+        return np.where(np.isinf(levels), 0.0, np.nextafter(1.0 / self.effective(levels), np.inf))

@@ -118,6 +118,10 @@ class RunInfo:
         Passes of the model over a whole input that the samples of an item are worth, those of both stages and all
         output groups, on average over the items of the run; a pass over a window counts as its share of the input.
         None where that was not recorded.
+    drawing_charge
+        Where noise is drawn as whole steps of a grid: bound on the total variation distance between the samples that
+        bound an item, as drawn, and as certified; the largest of the items. A hundredth of α is set aside for it. None
+        where floating point numbers are drawn and taken for real ones.
     left_out
         Items of the run that are not in the result, since sampling was ended before they had enough samples.
 
@@ -155,6 +159,7 @@ class RunInfo:
     left_out: tuple[str, ...] = ()
     work: float | None = None
     described: bool = False
+    drawing_charge: float | None = None
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -174,6 +179,8 @@ class RunInfo:
                 raise InvalidInputError(name, f"is {getattr(self, name)}", "Pass a number >= 1")
         if self.work is not None and not 0 < self.work < math.inf:
             raise InvalidInputError("work", f"is {self.work}", "Pass how many passes an item took")
+        if self.drawing_charge is not None and not 0 <= self.drawing_charge < self.alpha:
+            raise InvalidInputError("drawing_charge", f"is {self.drawing_charge}", "Pass a part of alpha")
         if not 0 <= self.seconds < math.inf:
             raise InvalidInputError("seconds", f"is {self.seconds}", "Pass the time spent sampling")
         if not self.class_names:
@@ -217,6 +224,7 @@ _JSON = (
     "left_out",
     "work",
     "described",
+    "drawing_charge",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
@@ -230,6 +238,7 @@ _LATER = {
     "left_out": "[]",
     "work": "null",
     "described": "false",
+    "drawing_charge": "null",
 }
 """What results from before these facts were recorded say about them."""
 

@@ -310,6 +310,7 @@ def prepare_items(
             )
         check_item(model, tensor)
         noise.validate(layout.levels)
+        noise.require_item(tensor)
         if model.told and (layout.levels.ndim > 2 or len(shape) >= tensor.ndim):
             raise InvalidInputError(
                 "model",

@@ -24,7 +24,16 @@ from localsmooth.testing.certificates import ScoreCertificateContract, VoteCerti
 from localsmooth.testing.collective import BoundContract
 from localsmooth.testing.confidence import ScoreBoundContract, SimultaneousContract, VoteBoundContract
 from localsmooth.testing.executors import ExecutorContract
-from localsmooth.testing.laws import BERNOULLI, GAUSSIAN, KNOWN_NOISES, SPARSE_FLIPS, UNIFORM, NoiseCase
+from localsmooth.testing.laws import (
+    BERNOULLI,
+    GAUSSIAN,
+    GAUSSIAN_GRID,
+    KNOWN_NOISES,
+    SPARSE_FLIPS,
+    UNIFORM,
+    UNIFORM_GRID,
+    NoiseCase,
+)
 from localsmooth.testing.models import ModelContract
 from localsmooth.testing.noises import NoiseContract
 from localsmooth.testing.stores import StoreContract
@@ -33,9 +42,11 @@ from localsmooth.testing.tasks import TaskCase, TaskContract
 __all__ = [
     "BERNOULLI",
     "GAUSSIAN",
+    "GAUSSIAN_GRID",
     "KNOWN_NOISES",
     "SPARSE_FLIPS",
     "UNIFORM",
+    "UNIFORM_GRID",
     "BoundContract",
     "ExecutorContract",
     "ModelContract",

@@ -13,7 +13,17 @@ from scipy.special import ndtr
 
 from localsmooth.noise import Bernoulli, Gaussian, Noise, SparseFlips, Uniform
 
-__all__ = ["BERNOULLI", "GAUSSIAN", "KNOWN_NOISES", "SPARSE_FLIPS", "UNIFORM", "NoiseCase", "Perturbation"]
+__all__ = [
+    "BERNOULLI",
+    "GAUSSIAN",
+    "GAUSSIAN_GRID",
+    "KNOWN_NOISES",
+    "SPARSE_FLIPS",
+    "UNIFORM",
+    "UNIFORM_GRID",
+    "NoiseCase",
+    "Perturbation",
+]
 
 Law = Callable[[np.ndarray, float, np.ndarray], np.ndarray]
 """Maps (z, value, level) to Pr[noisy element ≤ z] where the clean element has that value, for levels that are finite;
@@ -193,6 +203,19 @@ def _flips(z: np.ndarray, value: float, level: np.ndarray) -> np.ndarray:
 
 GAUSSIAN = NoiseCase(Gaussian(), _POSITIVE, _gaussian, refused=(np.nan, 0.0, -1.0, 1e-50))
 UNIFORM = NoiseCase(Uniform(), _POSITIVE, _uniform, refused=(np.nan, 0.0, -1.0, 1e-50))
+_STEP = 1 / 2000
+GAUSSIAN_GRID = NoiseCase(
+    Gaussian(grid=_STEP),
+    _POSITIVE,
+    lambda z, value, level: _gaussian(z + _STEP / 2, value, level),
+    refused=(np.nan, -1.0, 20.0),
+)
+UNIFORM_GRID = NoiseCase(
+    Uniform(grid=_STEP),
+    _POSITIVE,
+    lambda z, value, level: _uniform(z + _STEP / 2, value, level),
+    refused=(np.nan, -1.0, 20.0),
+)
 BERNOULLI = NoiseCase(Bernoulli(), _BITS, _flips, (0.0, 1.0), refused=(np.nan, -0.1, 1.1, 1e-9, -np.inf))
 SPARSE_FLIPS = NoiseCase(SparseFlips(), _PAIRS, _flips, (0.0, 1.0), refused=(np.nan, -0.1, 1.1, 1e-9, -np.inf))
 

@@ -27,6 +27,7 @@ from localsmooth.results import (
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.arrays.item import certify_item, certify_overlaps, counting_groups, item_stakes
 from localsmooth.tasks.arrays.reach import reach_of_items, reach_of_shares, with_budgets
+from localsmooth.tasks.arrays.reserve import drawing_charge, drawing_words, less_reserve
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
 from localsmooth.tasks.description import run_facts
@@ -72,7 +73,7 @@ def assemble(
     certify = partial(certify_item, tell=tell) if method is None else method.certify
     certified: list[ItemResult] = []
     rules: list[Sharing] = []
-    for item, settled in zip(items, settle_items(items, settings, record), strict=True):
+    for item, settled in zip(items, settle_items(items, noise, settings, record), strict=True):
         tell_certifying(progress, len(certified), len(items))
         certified.append(consistent(certify(item, noise, settled)))
         rules.append(settled.sharing)
@@ -118,7 +119,7 @@ def assemble_overlaps(
     """
     settings = _completed(items, noise, record, for_overlaps(settings))[0]
     made: list[ItemOverlap] = []
-    each = settle_items(items, settings, record)
+    each = settle_items(items, noise, settings, record)
     for item, settled in zip(items, each, strict=True):
         if tell is not None:
             tell(f"{item.name}: IoU and Dice")
@@ -142,7 +143,8 @@ def _completed(
     """Settings with certificates and budgets filled in, and how far certificates can reach."""
     settings = settings.completed(noise)
     planned = Planned(record.n_candidate, record.n_bound, record.sequence)
-    reach = reach_of_items([(item.image, item.layout, item.ignored) for item in items], noise, settings, planned)
+    parts = [(item.image, item.layout, item.ignored) for item in items]
+    reach = reach_of_items(parts, noise, less_reserve(settings, _charges(items, noise, record)[0]), planned)
     return with_budgets(settings, reach, noise), reach
 
 
@@ -157,6 +159,7 @@ def _facts(
 ) -> RunInfo:
     method, threat, common = settings.method, settings.threat.words(noise, record.units), settings.common(rules)
     names = " and ".join(certificate.name for certificate in settings.certificates)
+    charge = max((each for each in _charges(items, noise, record) if each is not None), default=None)
     ours = (f"Base certificates: {names}; bounds joined over all outputs by {common.simultaneous.name}.",)
     return run_facts(
         record,
@@ -164,23 +167,40 @@ def _facts(
         [(item.layout, item.votes) for item in items],
         rules,
         configuration,
-        ours if method is None else method.assumptions(common),
+        (*(ours if method is None else method.assumptions(common)), *drawing_words(noise, charge)),
         one_basis=method is None,
         budgets={"budget": settings.budgets},
         norm=f"l{noise.norm}",
         bound_names=tuple(settings.bounds) if method is None else method.bound_names(settings),
         threat=threat,
+        drawing_charge=charge,
         promise="" if method is None else method.promise(settings).format(threat=threat),
         **more,
     )
 
 
-def settle_items(items: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:
-    """Choose a rule for each item, where that is left to the candidate stage.
+def settle_items(items: Sequence[SampledItem], noise: Noise, settings: Settings, record: RunRecord) -> list[Settings]:
+    """What is proven of each item: with its share of α, and with a rule, where that is left to the candidate stage.
 
     Parameters
     ----------
-    items, settings, record
+    items, noise, settings, record
         As for `assemble`.
+
+    Raises
+    ------
+    InvalidInputError
+        If drawing from tables leaves more than what is set aside of α.
     """
-    return [settings.settled(item.votes, counting_groups(item), record.extended) for item in items]
+    return [
+        less_reserve(settings, charge).settled(item.votes, counting_groups(item), record.extended)
+        for item, charge in zip(items, _charges(items, noise, record), strict=True)
+    ]
+
+
+def _charges(items: Sequence[SampledItem], noise: Noise, record: RunRecord) -> list[float | None]:
+    made = {
+        (id(item.layout), item.image.shape): drawing_charge(noise, item.layout, item.image.shape, record.n_bound)
+        for item in {(id(item.layout), item.image.shape): item for item in items}.values()
+    }
+    return [made[id(item.layout), item.image.shape] for item in items]

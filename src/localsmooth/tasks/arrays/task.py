@@ -24,6 +24,7 @@ from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble, assemble_overlaps, settle_items
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
+from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
 from localsmooth.tasks.arrays.settings import Drawn, Settings
 from localsmooth.tasks.base import Assignment, Task
@@ -101,24 +102,26 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             outputs = Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
             require_stakes(settings.targets, outputs, counting=method is not None)
         plan = smoothing.plan
+        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
+        bounding = settings
         for made in layouts:
             noise.validate(made.levels)
+            bounding = less_reserve(settings, drawing_charge(noise, made, shown[id(made)].shape, plan.n_bound))
             if method is not None:
                 method.require(made, noise)
             if not settings.needs_scores and plan.stop is None:
                 require_certifiable(
-                    plan.n_bound, settings.alpha, made.outputs.labels.size, strategy=settings.simultaneous
+                    plan.n_bound, bounding.alpha, made.outputs.labels.size, strategy=settings.simultaneous
                 )
         if method is None:
             require_applicable(settings.certificates, noise, layouts[0].levels)
-        shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
         planned = Planned(plan.n_candidate, plan.n_bound, sequence)
         parts = [
             (item.image, made, ignored_outputs(item.label, self.items.ignore_label))
             for item, made in zip(self.items, layouts, strict=True)
         ]
-        reach = reach_of_items(parts, noise, settings, planned)
+        reach = reach_of_items(parts, noise, bounding, planned)
         proven, settings = (with_budgets(each, reach, noise) for each in (proven, settings))
         for made in {id(made): made for made in layouts}.values():
             settings.threat.threat(settings.budgets, shown[id(made)], made, noise)  # refuses what does not fit
@@ -207,7 +210,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     @classmethod
     def settle(cls, sampled: Sequence[SampledItem], settings: Settings, record: RunRecord) -> list[Settings]:
         """Choose a rule for each item."""
-        return settle_items(sampled, settings, record)
+        return settle_items(sampled, noise_from_configuration(record.noise), settings, record)
 
     @classmethod
     def result(
