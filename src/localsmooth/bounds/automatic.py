@@ -19,7 +19,7 @@ __all__ = ["Automatic", "JointAndBonferroni"]
 
 # For so many outputs half of α costs hardly anything.
 _MANY = 20_000
-_TOLERATED = 0.01
+_TOLERATED = 0.005
 
 
 @dataclass(frozen=True)
