@@ -3,6 +3,8 @@
 from .explain import smallest_budgets
 from .kernel.answer import Answer, Curve, Status
 from .kernel.arrays import UNIT
+from .kernel.ceiling import Ceiling
+from .kernel.dual import DualPoint
 from .kernel.problem import Problem
 from .kernel.proof import Leaf, Node, Proof, SplitFeed, SplitSpending, Tighten
 from .kernel.threat import AtMostGroups, Ball, Caps, Constraints, GroupBudgets, Integer, Rows, Threat, power_up
@@ -29,9 +31,11 @@ __all__ = [
     "Ball",
     "Bound",
     "Caps",
+    "Ceiling",
     "CertificateError",
     "Constraints",
     "Curve",
+    "DualPoint",
     "Envelope",
     "Exact",
     "GroupBudgets",

@@ -13,7 +13,7 @@ from localsmooth.certificates import CertifiedOutputs
 from localsmooth.collective import Threat
 from localsmooth.evidence.chunks import GroupVotes
 from localsmooth.evidence.claims import Claims, unchecked_claims
-from localsmooth.evidence.counts import Claimed, KeptProof, ProvenCounts, Way, ball_fails
+from localsmooth.evidence.counts import Claimed, KeptProof, KeptProofs, ProvenCounts, Way, ball_fails
 from localsmooth.evidence.kept import check_items
 from localsmooth.evidence.ledger import Ledger, demand
 from localsmooth.evidence.result_file import compare_counts
@@ -23,13 +23,10 @@ from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import RunRecord, Task, alike, certified_ways, noise_from_configuration
 from localsmooth.tasks.arrays import NormBall, SampledItem, Settings, item_stakes
 
-__all__ = ["CheckedArrays", "KeptProofs", "check_arrays"]
+__all__ = ["CheckedArrays", "check_arrays"]
 
 _COUNTS = "counts"
 _AGAIN = "by independent code: they were made again by the code that made them"
-
-KeptProofs = Mapping[tuple[str, str], Sequence[KeptProof]]
-"""Proofs by names of item and target."""
 
 
 @dataclass(eq=False)
@@ -119,7 +116,7 @@ def check_arrays(
     ledger.holds("dual proofs were verified by the kernel, in exact arithmetic", proofs, "proofs")
     ledger.holds("counts in the result are not larger than these proofs show", made.counts, "counts")
     for text in made.open:
-        ledger.leave(text)
+        ledger.leave(f"not checked: {text}: no proof was found in the time that searches have")
     _note_differences(result, again, settings, ledger)
     return made
 
@@ -175,7 +172,7 @@ def _check_item(
                 where = f"{item.name}, {target}, {name}, budget {budgets[index]:g}"
                 open_ = settings.bounds[name].searches and claim.certified[index] <= counts.most(index)
                 demand(open_, _COUNTS, f"{where}: {claim.certified[index]:g} is more than what is proven")
-                made.open.append(f"not checked: {where}: no proof was found in the time that searches have")
+                made.open.append(where)
     made.bounds += claims.bounds
     made.outputs += claims.thresholds
 

@@ -215,7 +215,9 @@ class Claims:
     def _check_base(self, way: Settings, made: CertifiedOutputs) -> None:
         _, power, holds = _CHECKED[type(way.certificates[0])]
         levels, base = self.item.layout.levels, made.base
-        fits = base.weights.shape == levels.shape and np.array_equal(base.group, self.item.layout.outputs.labels.ravel())
+        fits = base.weights.shape == levels.shape and np.array_equal(
+            base.group, self.item.layout.outputs.labels.ravel()
+        )
         demand(fits and base.eta.shape == made.lower.shape, _BASE, f"{self.item.name}: weights do not fit the layout")
         with np.errstate(over="ignore"):
             single = levels.astype(np.float32).astype(np.float64)  # what the sampler may make of a level

@@ -14,7 +14,7 @@ from localsmooth.collective import Bound, Curve, Envelope, Exact, Problem, Proof
 from localsmooth.evidence.exact import power_covers
 from localsmooth.tasks import Stakes
 
-__all__ = ["Claimed", "KeptProof", "ProvenCounts", "Way", "ball_fails"]
+__all__ = ["Claimed", "KeptProof", "KeptProofs", "ProvenCounts", "Way", "ball_fails"]
 
 _LONGEST = 60.0  # seconds for one budget, where a search that is run again ends before it has found what it had
 _ROUNDS = 4
@@ -35,9 +35,9 @@ class Claimed:
     `upper` is what the best attack found leaves, which is no promise, and helps to find a proof.
     """
 
-    certified: Sequence[float]
-    lower: Sequence[float]
-    upper: Sequence[float]
+    certified: Sequence[float | int]
+    lower: Sequence[float | int]
+    upper: Sequence[float | int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,10 @@ class KeptProof:
     way: int
     alone: int
     proof: Proof
+
+
+KeptProofs = Mapping[tuple[str, str], Sequence[KeptProof]]
+"""Proofs by names of item and target."""
 
 
 class ProvenCounts:
@@ -185,9 +189,13 @@ class ProvenCounts:
         shown = _after_giving(way, problem, prove(problem, kept.proof))
         rows = self._problems[kept.way].constraints.budgets
         largest = rows[kept.proof.index if whole else kept.alone]
-        for index in np.flatnonzero(np.all(rows <= largest, axis=1)).tolist():
-            self._shown[index] = max(self._shown[index], shown)
-        self.proofs.append(kept)
+        better = [
+            index for index in np.flatnonzero(np.all(rows <= largest, axis=1)).tolist() if shown > self._shown[index]
+        ]
+        for index in better:
+            self._shown[index] = shown
+        if better:
+            self.proofs.append(kept)
 
 
 def _after_giving(way: Way, problem: Problem, value: Fraction) -> Fraction:

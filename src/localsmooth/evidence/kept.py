@@ -60,7 +60,9 @@ def check_items(
     ledger.holds("inputs and layouts are those of the sealed configuration", len(items), "items")
     ledger.holds("votes and candidates that are certified are the sums of the chunks", len(items), "items")
     if record.labelled:
-        ledger.holds("labels have a checksum of their own (whether they are right is taken on trust)", len(items), "items")
+        ledger.holds(
+            "labels have a checksum of their own (whether they are right is taken on trust)", len(items), "items"
+        )
 
 
 def _check_layout(layout: Layout, number: int, sealed: str, store: DirectoryStore) -> None:
@@ -88,7 +90,9 @@ def _check_votes(item: SampledItem, groups: Mapping[int, GroupVotes]) -> None:
         fits = counted.labels.shape[0] == members.size
         demand(fits, _STEP, f"{where}: the chunks count {counted.labels.shape[0]} outputs, the layout {members.size}")
         total = int(n[members[0]])
-        demand(bool((n[members] == total).all()) and total in counted.n, _STEP, f"{where}: no chunks make {total} samples")
+        demand(
+            bool((n[members] == total).all()) and total in counted.n, _STEP, f"{where}: no chunks make {total} samples"
+        )
         at = counted.n.index(total)
         rounds.add(at)
         same = np.array_equal(votes.votes[members].astype(np.int64), counted.votes[at])

@@ -68,6 +68,11 @@ class Verification:
     notes: tuple[str, ...]
     trusted: tuple[str, ...]
 
+    def extended(self, ledger: Ledger) -> Verification:
+        """The same with what another ledger has."""
+        checked, unchecked = (*self.checked, *ledger.checked), (*self.unchecked, *ledger.unchecked)
+        return Verification(checked, unchecked, (*self.notes, *ledger.notes), self.trusted)
+
     @property
     def complete(self) -> bool:
         """Whether everything that can be checked from the run was checked."""

@@ -13,8 +13,9 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, require_kind
-from localsmooth.evidence.arrays import CheckedArrays, KeptProofs, check_arrays
+from localsmooth.evidence.arrays import CheckedArrays, check_arrays
 from localsmooth.evidence.chunks import StoredPlan, read_chunks
+from localsmooth.evidence.counts import KeptProofs
 from localsmooth.evidence.ledger import Checked, Ledger, Verification, demand
 from localsmooth.evidence.result_file import compare_counts, compare_facts, made_again
 from localsmooth.pipeline import open_tallies, settings_of
@@ -52,6 +53,8 @@ class Evidence:
         Rule for many outputs of each item; empty where that is not known.
     proofs
         Verified proofs by item and target.
+    open
+        Counts of which no proof was found, and which no attack contradicts.
     """
 
     verification: Verification
@@ -61,6 +64,7 @@ class Evidence:
     tallies: str
     rules: Sequence[str]
     proofs: KeptProofs
+    open: Sequence[str]
 
 
 def walk(
@@ -123,7 +127,7 @@ def walk(
                 "again from what the run keeps, by the code that made it"
             )
             compare_counts(result, again, settings, ledger)
-    return Evidence(ledger.close(TRUSTED), record, store, result, tallies, found.rules, found.proofs)
+    return Evidence(ledger.close(TRUSTED), record, store, result, tallies, found.rules, found.proofs, found.open)
 
 
 def _settings(folder: Path, ledger: Ledger) -> Any:

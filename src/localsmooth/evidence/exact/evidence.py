@@ -119,9 +119,7 @@ class Ballot:
             integrals: list[Big] = [(0, 0)] * own.shape[1]
             for each in np.unique(own[2]).tolist():
                 places = np.flatnonzero(own[2] == each).tolist()
-                for place, value in zip(
-                    places, priors[each].integrals(own[1, places].tolist(), number), strict=True
-                ):
+                for place, value in zip(places, priors[each].integrals(own[1, places].tolist(), number), strict=True):
                     integrals[place] = value
             self._errors.append(own[1].tolist())
             self._integrals.append(integrals)
