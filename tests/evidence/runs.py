@@ -13,6 +13,7 @@ import numpy as np
 
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
+from localsmooth.models import CallableModel, OutputKind
 from localsmooth.runs import DirectoryStore, SamplingPlan, record
 from localsmooth.sampling import SamplingOptions
 from tests.flat import certify
@@ -41,11 +42,20 @@ def make_run(out: Path, count: int = 1, **changes: Any) -> Path:
         "out": out,
     }
     arguments |= changes
-    labels = arguments.pop("labels")
+    labels, model = arguments.pop("labels"), arguments.pop("model", threshold_model(np.array(0.5)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        certify(threshold_model(np.full(SHAPE, 0.5)), items, labels, **arguments)
+        certify(model, items, labels, **arguments)
     return out
+
+
+def scoring_model() -> CallableModel:
+    """Scores of two classes from each pixel's own value."""
+
+    def predict(batch: np.ndarray) -> np.ndarray:
+        return np.stack([0.5 - batch[:, 0], batch[:, 0] - 0.5], axis=1).astype(np.float32) * 20
+
+    return CallableModel(predict, name="scores", bounds=None, classes=2, output=OutputKind.LOGITS)
 
 
 def chunk_files(run: Path) -> list[Path]:

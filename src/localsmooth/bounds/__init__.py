@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from localsmooth.bounds.automatic import Automatic, JointAndBonferroni
-from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, candidate_prior
 from localsmooth.bounds.bernstein import EmpiricalBernstein
+from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, candidate_prior
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
 from localsmooth.bounds.joint_count import JointCount

@@ -68,7 +68,7 @@ class GroupVotes:
     labels
         How often each class was predicted in the candidate stage, by output.
     votes, n
-        After each chunk of the bound stage, in the order of their numbers: votes for the candidate by output, and samples.
+        After each chunk of the bound stage, in order: votes for the candidate by output, and samples, added up.
     """
 
     labels: np.ndarray | None = None

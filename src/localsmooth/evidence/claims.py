@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -44,7 +46,11 @@ __all__ = ["Claims", "unchecked_claims"]
 
 _BOUNDS, _BASE = "confidence bounds", "base certificates"
 _BY_LEVELS = (Bonferroni, KFamilywise, WeightedBonferroni, CandidateWeights)
-_CHECKED = {GaussianVotes: (Gaussian, 2, gaussian_threshold_holds), UniformVotes: (Uniform, 1, uniform_threshold_holds)}
+_Threshold = Callable[[float, float], bool]
+_CHECKED: Mapping[type[Any], tuple[type[Noise], int, _Threshold]] = {
+    GaussianVotes: (Gaussian, 2, gaussian_threshold_holds),
+    UniformVotes: (Uniform, 1, uniform_threshold_holds),
+}
 """Base certificates: their noise, the power of the level that is the weight, and the check of a threshold."""
 
 
@@ -230,11 +236,10 @@ class Claims:
                 self._check_thresholds(each, holds)
                 self.thresholds += each.base.eta.size
 
-    def _check_thresholds(self, made: CertifiedOutputs, holds: object) -> None:
-        assert callable(holds)
+    def _check_thresholds(self, made: CertifiedOutputs, holds: _Threshold) -> None:
         for bound, eta in np.unique(np.stack([made.lower, made.base.eta]), axis=1).T.tolist():
             if (bound, eta) not in self._thresholds:
-                self._thresholds[bound, eta] = bool(holds(bound, eta))
+                self._thresholds[bound, eta] = holds(bound, eta)
             problem = f"{self.item.name}: the threshold {eta!r} does not follow from the probability {bound!r}"
             demand(self._thresholds[bound, eta], _BASE, problem)
 

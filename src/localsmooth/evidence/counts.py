@@ -157,7 +157,7 @@ class ProvenCounts:
                 self._take(KeptProof(ways[best], -1, curves[best][index].proof))
 
     def _insist(self, bound: Exact, first: int, claim: Claimed) -> None:
-        """Search single budgets again for no more than what is claimed: a time limit may have ended the first search."""
+        """Search single budgets for no more than what is claimed: a time limit may have ended the first search."""
         limit = _LONGEST if bound.time_limit is None else max(_LONGEST, float(bound.time_limit))
         for index in self.missing(claim):
             for way in [first, *(other for other in range(len(self._ways)) if other != first)]:
@@ -165,7 +165,7 @@ class ProvenCounts:
                     self._insist_at(index, way, claim, limit)
 
     def _insist_at(self, index: int, way: int, claim: Claimed, limit: float) -> None:
-        # Enough of a search is the first bound from which the claim follows; it stops at a distance from its best attack.
+        # Enough is the first bound from which the claim follows; a search stops at a distance from its best attack.
         wanted, upper = claim.certified[index] + self._given(way), claim.upper[index]
         problem = self._problem(self._ways[way], [self._budgets[index]])
         for _ in range(_ROUNDS):

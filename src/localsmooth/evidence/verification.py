@@ -124,7 +124,7 @@ def export_certificate(
     if evidence.open:
         raise InvalidInputError(
             "run",
-            f"no proof was found of {len(evidence.open)} counts that a search had found, the first of {evidence.open[0]}",
+            f"no proof was found again of {len(evidence.open)} counts, the first of {evidence.open[0]}",
             "Certify it with less (recertify without exact), or export on a machine that has more time",
         )
     folder = evidence.store.path

@@ -1,8 +1,8 @@
 """What votes say against an error probability, from the definition: MATH.md section 10, in whole numbers.
 
-M(u) = ∫ v^x (1−v)^(n−x) dπ(v) / (u^x (1−u)^(n−x)) for x errors among n votes, and m(u) = M(u) for u ≥ x/n, else 0. The
-prior π has a point mass at 0 and Beta distributions with whole parameters, so that the integral is a sum of quotients of
-rising factorials, which are whole numbers.
+M(u) = ∫ v^x (1−v)^(n−x) dπ(v) / (u^x (1−u)^(n−x)) for x errors among n votes, and m(u) = M(u) for u ≥ x/n, else 0.
+The prior π has a point mass at 0 and Beta distributions with whole parameters, so that the integral is a sum of
+quotients of rising factorials, which are whole numbers.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Counts of outputs, checked from the definition: MATH.md section 10 with uniform weights.
 
-T outputs take part. On the event Σ_n M_n(u_n) < T/α, whose probability is at least 1 − α, every set F of outputs of which
-each has an error probability u_n ≥ υ_n has Σ_F m_n(υ_n) < T/α. What is claimed of a stratum is that its k-th smallest
-bound l is below the k-th smallest probability, so that an adversary who asks for less than υ of it breaks at most
-B(υ) = #{l ≤ 1 − υ}. B changes at the bounds alone, and m does not fall with υ: for each distinct bound l > 0, of which j
-are smaller, υ = 1 − l decides.
+T outputs take part. On the event Σ_n M_n(u_n) < T/α, whose probability is at least 1 − α, every set F of outputs of
+which each has an error probability u_n ≥ υ_n has Σ_F m_n(υ_n) < T/α. What is claimed of a stratum is that its k-th
+smallest bound l is below the k-th smallest probability, so that an adversary who asks for an error probability below υ
+of it breaks at most B(υ) = #{l ≤ 1 − υ}. B changes at the bounds alone, and m does not fall with υ: for each distinct
+bound l > 0, of which j others are smaller, υ = 1 − l decides.
 
 * Nothing is given away: the j + 1 smallest m_n(υ) of the stratum sum to T/α or more, so that no j + 1 outputs can fail.
 * A value g is given away once (a number of outputs, or what these are worth): with λ = gα/T, the value of F is
-  Σ_F (v_n − λ m_n) + λ Σ_F m_n < Σ_s v_s R_s(υ_s) + g, R_s(υ) = Σ_n max(0, 1 − λ m_n(υ)/v_s), so that j ≥ R_s is enough in each
-  stratum; and for counts, which are whole, j ≥ R_s − 1/strata.
+  Σ_F (v_n − λ m_n) + λ Σ_F m_n < Σ_s v_s R_s(υ_s) + g, R_s(υ) = Σ_n max(0, 1 − λ m_n(υ)/v_s), so that j ≥ R_s is
+  enough in each stratum; and for counts, which are whole, j ≥ R_s − 1/strata.
 """
 
 from __future__ import annotations

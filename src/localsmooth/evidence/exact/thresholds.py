@@ -62,7 +62,7 @@ def weight_covers(weight: float, level: float, exponent: int) -> bool:
 
 
 def radius_holds(radius: float, heaviest: float, eta: float, exponent: int) -> bool:
-    """Say whether radius^exponent · W ≤ η, W the largest weight of the output: alone it then tolerates what is smaller."""
+    """Say whether radius^exponent · W ≤ η, W the largest weight: alone the output tolerates what is smaller."""
     if radius == 0.0:
         return True
     if heaviest == 0.0:
