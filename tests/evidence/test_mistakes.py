@@ -56,11 +56,6 @@ def raised_by_a_step(q: np.ndarray) -> np.ndarray:
             around("localsmooth.bounds.joint_count._handed_on", raised_by_a_step),
             "may have a probability below",
         ),
-        (
-            JointCount(),
-            around("localsmooth.bounds.joint_count._failing", lambda b: np.maximum(b - 1, 0)),
-            "may have a prob",
-        ),
         (JointCount(), around("localsmooth.bounds.joint_count._alone", raised_by_a_step), "by itself"),
         (
             JointAndBonferroni(),

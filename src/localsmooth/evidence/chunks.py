@@ -34,7 +34,7 @@ class StoredPlan:
     stops
         Whether groups may end before the plan.
     candidate, bound
-        Names of what is counted in each stage.
+        What is counted in each stage: names, or descriptions of counters that have parameters.
     """
 
     samples: tuple[int, int]
@@ -49,7 +49,11 @@ class StoredPlan:
         """Read the plan from a sealed configuration."""
         plan = content["plan"]
         counters = cast("Mapping[str, Any]", content.get("counters", {}))
-        names = [tuple(str(each["name"]) for each in counters.get(stage, ())) for stage in ("candidate", "bound")]
+        # Counters with parameters count and choose more than their name says.
+        names = [
+            tuple(str(each["name"]) if len(each) == 1 else str(each) for each in counters.get(stage, ()))
+            for stage in ("candidate", "bound")
+        ]
         samples = int(plan["n_candidate"]), int(plan["n_bound"])
         return cls(samples, int(plan["chunk_size"]), tuple(groups), ended or "stop" in plan, names[0], names[1])
 
