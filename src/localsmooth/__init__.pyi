@@ -18,6 +18,7 @@ from .bounds import Bonferroni
 from .collective import Ball, Caps, Envelope, Exact, Problem, solve, verify
 from .datasets import Item, ItemSet, load_arrays, load_pictures
 from .errors import InvalidInputError, LocalsmoothError
+from .evidence import export_certificate, verify_run
 from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor, Until
 from .extension import register
 from .layout import GridLayout, Layout
@@ -77,6 +78,7 @@ __all__ = [
     "certify",
     "collective",
     "execution",
+    "export_certificate",
     "graphs",
     "grid_candidates",
     "layout",
@@ -96,6 +98,7 @@ __all__ = [
     "tune",
     "tuning",
     "verify",
+    "verify_run",
     "write_report",
 ]
 

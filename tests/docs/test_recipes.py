@@ -121,6 +121,11 @@ def pairs_are_certified(names: dict[str, Any]) -> None:
     assert (names["result"]["certified"].sel(additions=0, deletions=0) > 0).all()
 
 
+def evidence_is_complete(names: dict[str, Any]) -> None:
+    assert names["found"].complete
+    assert json.loads(Path("certificate.json").read_text(encoding="utf-8"))["promise"]["alpha"] == 0.01
+
+
 def only_deletions(names: dict[str, Any]) -> None:
     assert "no additions" in names["result"].attrs["threat"]
     certified_at_zero(names)
@@ -138,6 +143,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Pictures of 8 bits, and no assumption about floating point": nothing_is_assumed,
     "As long as there is time": ended_in_time,
     "Several machines": parts_make_the_whole,
+    "Evidence for a reviewer": evidence_is_complete,
     "Scores in place of votes": scores_are_relied_on,
     "Early stopping": samples_are_saved,
     "The nodes of a graph": pairs_are_certified,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from localsmooth.bounds.automatic import Automatic, JointAndBonferroni
 from localsmooth.bounds.bernstein import EmpiricalBernstein
+from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, candidate_prior
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
 from localsmooth.bounds.joint_count import JointCount
@@ -57,6 +58,7 @@ __all__ = [
     "SIMULTANEOUS",
     "SMALLEST_LEVEL",
     "Automatic",
+    "BetaMixture",
     "Betting",
     "Bonferroni",
     "CandidateRule",
@@ -82,6 +84,8 @@ __all__ = [
     "VoteBounds",
     "VoteConfidenceSequence",
     "WeightedBonferroni",
+    "broad_mixture",
+    "candidate_prior",
     "clopper_pearson_lower",
     "complete",
     "even_thresholds",

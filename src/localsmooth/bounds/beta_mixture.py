@@ -55,6 +55,18 @@ class BetaMixture:
     errors: Float[np.ndarray, " classes"]
     rights: Float[np.ndarray, " classes"]
 
+    def components(self, kind: int) -> tuple[float, list[tuple[float, int, int]]]:
+        """One class's prior in numbers: the weight at 0; weight, a and b of each Beta distribution.
+
+        Parameters
+        ----------
+        kind
+            The class.
+        """
+        weights = np.exp(self.log_weights[kind]) * (1 - 8 * _EPSILON)
+        a, b = (_A + self.errors[kind]).astype(np.int64), (_B + self.rights[kind]).astype(np.int64)
+        return float(weights[0]), list(zip(weights[1:].tolist(), a.tolist(), b.tolist(), strict=True))
+
     def evidence(
         self,
         errors: Float[np.ndarray, " cases"],

@@ -164,6 +164,35 @@ def overlap(
 
 
 @_command
+def verify(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
+    certificate: Annotated[
+        Path | None, typer.Argument(help="Certificate of it, to be checked with it.", show_default=False)
+    ] = None,
+    public_key: Annotated[
+        Path | None, typer.Option("--public-key", help="Ed25519 key (PEM) that CERTIFICATE.sig must be by.")
+    ] = None,
+    log: Annotated[Log, typer.Option("--log", help="In words, or as lines of JSON.")] = Log.TEXT,
+) -> None:
+    """Check a finished run from its files alone, without the model: every step from tallies to counts.
+
+    Exit status 0: everything holds; 1: something does not, and is named; 3: what was checked holds, and some was not.
+    """
+
+
+@_command
+def export(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
+    certificate: Annotated[Path, typer.Argument(help="File to write, such as certificate.json.", show_default=False)],
+    key: Annotated[
+        Path | None, typer.Option("--key", help="Ed25519 key (PEM) to sign it with, into CERTIFICATE.sig.")
+    ] = None,
+    log: Annotated[Log, typer.Option("--log", help="In words, or as lines of JSON.")] = Log.TEXT,
+) -> None:
+    """Verify a finished run and write its certificate: what is promised, of which run, in one short file."""
+
+
+@_command
 def extend(
     run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
     samples: Annotated[

@@ -137,16 +137,29 @@ class Layout:
         hidden = np.isinf(self.levels).reshape(*self.levels.shape[:2], -1)
         return np.asarray(~hidden.all(axis=-1))
 
-    def digest(self) -> str:
-        """Hexadecimal SHA-256 of everything that determines the smoothing distributions and the weights."""
+    @property
+    def view_bytes(self) -> bytes:
+        """What `digest` reads of the views; empty where there are none."""
+        made = b""
+        for view in self.views or ():
+            made += repr((view.inputs, view.outputs)).encode()
+            if view.hidden is not None:
+                made += np.packbits(view.hidden).tobytes()
+        return made
+
+    def digest(self, view_bytes: bytes | None = None) -> str:
+        """Hexadecimal SHA-256 of everything that determines the smoothing distributions and the weights.
+
+        Parameters
+        ----------
+        view_bytes
+            Stands for the views, in a layout that was kept without them; by default its own.
+        """
         state = hashlib.sha256()
         for array in (self.outputs.labels, self.inputs.labels, self.levels):
             state.update(str((array.shape, array.dtype.str)).encode())
             state.update(np.ascontiguousarray(array).data)
-        for view in self.views or ():
-            state.update(repr((view.inputs, view.outputs)).encode())
-            if view.hidden is not None:
-                state.update(np.packbits(view.hidden).tobytes())
+        state.update(self.view_bytes if view_bytes is None else view_bytes)
         return state.hexdigest()
 
 

@@ -18,7 +18,7 @@ from .record import (
 from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
 from .smoothing import Smoothing
-from .stakes import Predicted, Stakes
+from .stakes import Alike, Predicted, Stakes, alike
 from .stopping import StopWhenDecided
 from .strategies import FixedNumberError, Strategies
 from .targets import (
@@ -33,6 +33,7 @@ from .targets import (
     Weighted,
     as_targets,
 )
+from .ways import certified_ways
 
 __all__ = [
     "FINISHED",
@@ -40,6 +41,7 @@ __all__ = [
     "TASKS",
     "Accuracy",
     "Agreement",
+    "Alike",
     "Asked",
     "Assignment",
     "Balanced",
@@ -59,8 +61,10 @@ __all__ = [
     "Target",
     "Task",
     "Weighted",
+    "alike",
     "arrays",
     "as_targets",
+    "certified_ways",
     "default_certificate",
     "graphs",
     "holds_anytime",

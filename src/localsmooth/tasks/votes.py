@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
 from localsmooth.certificates import OutputScores, OutputVotes
 from localsmooth.layout import Layout, Partition
@@ -85,6 +87,8 @@ def keep_layout(layout: Layout, number: int, store: Store) -> None:
     store.put_array(f"layout{number}-outputs", layout.outputs.labels)
     store.put_array(f"layout{number}-inputs", layout.inputs.labels)
     store.put_array(f"layout{number}-levels", layout.levels)
+    if layout.views is not None:  # so that the layout's digest can be compared
+        store.put_array(f"layout{number}-views", np.frombuffer(layout.view_bytes, dtype=np.uint8))
 
 
 def kept_layout(number: int, store: Store) -> Layout:

@@ -3,6 +3,7 @@
 from localsmooth.tasks.arrays.inputs import class_names_of, layouts_of, require_one_each
 from localsmooth.tasks.arrays.item import (
     SampledItem,
+    bounded_outputs,
     certify_item,
     certify_overlaps,
     counted_outputs,
@@ -26,6 +27,7 @@ __all__ = [
     "PerPosition",
     "SampledItem",
     "Settings",
+    "bounded_outputs",
     "certify_item",
     "certify_overlaps",
     "class_names_of",

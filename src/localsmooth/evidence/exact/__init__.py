@@ -1,0 +1,26 @@
+"""Confidence bounds and thresholds checked in integers, by code that shares nothing with what proposed them."""
+
+from localsmooth.evidence.exact.evidence import Ballot, Kind
+from localsmooth.evidence.exact.joint import CountClaim, count_claim_fails, refuted_alone
+from localsmooth.evidence.exact.tails import tail_is_at_most
+from localsmooth.evidence.exact.thresholds import (
+    gaussian_threshold_holds,
+    power_covers,
+    radius_holds,
+    uniform_threshold_holds,
+    weight_covers,
+)
+
+__all__ = [
+    "Ballot",
+    "CountClaim",
+    "Kind",
+    "count_claim_fails",
+    "gaussian_threshold_holds",
+    "power_covers",
+    "radius_holds",
+    "refuted_alone",
+    "tail_is_at_most",
+    "uniform_threshold_holds",
+    "weight_covers",
+]

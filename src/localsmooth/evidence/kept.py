@@ -1,0 +1,106 @@
+"""What a run keeps to be certified again, against its chunks and its sealed configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from localsmooth.evidence.chunks import GroupVotes
+from localsmooth.evidence.ledger import Ledger, demand
+from localsmooth.layout import Layout
+from localsmooth.runs import DirectoryStore, digest
+from localsmooth.tasks import RunRecord
+from localsmooth.tasks.arrays import SampledItem
+
+__all__ = ["check_items"]
+
+_STEP = "items"
+_TYPES = {"torch.float32": np.float32, "torch.float64": np.float64}
+
+
+def check_items(
+    items: list[SampledItem],
+    record: RunRecord,
+    store: DirectoryStore,
+    groups: Mapping[tuple[int, int], GroupVotes],
+    ledger: Ledger,
+) -> None:
+    """Compare inputs, layouts and votes that are kept with what was sealed and counted.
+
+    Parameters
+    ----------
+    items
+        The items as they are certified.
+    record
+        The run's record.
+    store
+        Where they are kept.
+    groups
+        Votes by (item, output group), from the chunks.
+    ledger
+        Takes down what was checked.
+
+    Raises
+    ------
+    DoesNotHoldError
+        At the first one that differs.
+    """
+    content: Mapping[str, Any] = {} if store.configuration is None else store.configuration.content
+    sealed = content.get("items", [])
+    with ledger.step(_STEP):
+        for index, (number, item) in enumerate(zip(record.certified_items, items, strict=True)):
+            own = sealed[number]
+            kind = _TYPES.get(own["precision"], item.image.dtype.type)
+            seen = digest(np.asarray(item.image, kind))
+            demand(seen == own["content"], _STEP, f"{item.name}: the input is not the one that was sampled")
+            _check_layout(item.layout, record.kept_items[index][1], own["layout"], store)
+            _check_votes(item, {group: votes for (of, group), votes in groups.items() if of == number})
+    ledger.holds("inputs and layouts are those of the sealed configuration", len(items), "items")
+    ledger.holds("votes and candidates that are certified are the sums of the chunks", len(items), "items")
+    if record.labelled:
+        ledger.holds(
+            "labels have a checksum of their own (whether they are right is taken on trust)", len(items), "items"
+        )
+
+
+def _check_layout(layout: Layout, number: int, sealed: str, store: DirectoryStore) -> None:
+    name = f"layout{number}-views"
+    views = store.get_array(name).tobytes() if store.has_array(name) else b""
+    demand(
+        layout.digest(views) == sealed,
+        _STEP,
+        f"layout {number} is not the one that was sampled. (Earlier versions did not keep what is needed to compare "
+        "windows and masks: certify into the directory again, which draws nothing, and verify then)",
+    )
+
+
+def _check_votes(item: SampledItem, groups: Mapping[int, GroupVotes]) -> None:
+    labels = item.layout.outputs.labels.ravel()
+    votes = item.votes
+    n = np.broadcast_to(np.asarray(votes.n, np.int64), labels.shape)
+    demand(set(np.unique(labels).tolist()) == set(groups), _STEP, f"{item.name}: groups are not those of the chunks")
+    rounds: set[int] = set()
+    for group, counted in groups.items():
+        members = np.flatnonzero(labels == group)
+        where = f"{item.name}, output group {group}"
+        demand(counted.labels is not None and bool(counted.votes), _STEP, f"{where} has no votes")
+        assert counted.labels is not None
+        fits = counted.labels.shape[0] == members.size
+        demand(fits, _STEP, f"{where}: the chunks count {counted.labels.shape[0]} outputs, the layout {members.size}")
+        total = int(n[members[0]])
+        demand(
+            bool((n[members] == total).all()) and total in counted.n, _STEP, f"{where}: no chunks make {total} samples"
+        )
+        at = counted.n.index(total)
+        rounds.add(at)
+        same = np.array_equal(votes.votes[members].astype(np.int64), counted.votes[at])
+        demand(same, _STEP, f"{where}: votes are not the sum of the chunks")
+        same = np.array_equal(votes.candidate[members].astype(np.int64), counted.candidate)
+        demand(same, _STEP, f"{where}: candidates are not those of the candidate stage")
+        if votes.candidate_votes is not None:
+            same = np.array_equal(votes.candidate_votes.votes[members].astype(np.int64), counted.candidate_votes)
+            demand(same, _STEP, f"{where}: votes of the candidate stage are not the sum of the chunks")
+    if votes.ended:
+        demand(len(rounds) == 1, _STEP, f"{item.name}: groups were cut after different numbers of rounds")
