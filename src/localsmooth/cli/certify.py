@@ -25,6 +25,7 @@ def run_configuration(
     store: str | None = None,
     part: Part | None = None,
     until: Until | None = None,
+    candidates: Path | None = None,
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
@@ -40,6 +41,7 @@ def run_configuration(
             configuration.sampling.score_counting(),
             configuration.model_dump(mode="json"),
             until,
+            candidates,
         )
         return certify_task(task, smoothing, settings, run=run)
     except KeyboardInterrupt:
@@ -58,6 +60,7 @@ def certify(
     address: str | None,
     time: str | None,
     until_interrupted: bool,
+    replay: int | None,
     log: Log,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
@@ -72,6 +75,9 @@ def certify(
             gpus_per_worker=gpus_per_worker,
             address=address,
         )
+        if replay is not None:
+            section = configuration.sampling.model_copy(update={"replay": replay})
+            configuration = configuration.model_copy(update={"sampling": section})
         share, until = None if part is None else Part.parse(part), Until.parse(time, interrupted=until_interrupted)
         try:
             result = run_configuration(configuration, out, told, store=store, part=share, until=until)

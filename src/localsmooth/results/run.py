@@ -117,6 +117,9 @@ class RunInfo:
         None where that was not recorded.
     left_out
         Items of the run that are not in the result, since sampling was ended before they had enough samples.
+    replay
+        What drawing some samples again has shown, as `localsmooth.execution.replay_samples` returns it; None where that
+        was not asked for.
 
     Raises
     ------
@@ -151,6 +154,7 @@ class RunInfo:
     limit: dict[str, float] = field(default_factory=dict[str, float])
     left_out: tuple[str, ...] = ()
     work: float | None = None
+    replay: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -212,6 +216,7 @@ _JSON = (
     "limit",
     "left_out",
     "work",
+    "replay",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
@@ -224,6 +229,7 @@ _LATER = {
     "limit": "{}",
     "left_out": "[]",
     "work": "null",
+    "replay": "null",
 }
 """What results from before these facts were recorded say about them."""
 
