@@ -44,9 +44,13 @@ def quantized(folder: Path) -> Path:
             batch = next(batches, None)
             return None if batch is None else {"x": batch}
 
-    names = {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": {"x": {0: "batch"}, "y": {0: "batch"}}}
+    names: dict[str, Any] = {
+        "input_names": ["x"],
+        "output_names": ["y"],
+        "dynamic_axes": {"x": {0: "batch"}, "y": {0: "batch"}},
+    }
     torch.onnx.export(load_unet(), (torch.rand(1, 1, 64, 96),), str(folder / "unet.onnx"), dynamo=False, **names)
-    types = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
+    types: dict[str, Any] = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
     quantize_static(folder / "unet.onnx", folder / "int8.onnx", Reader(), per_channel=True, **types)
     return folder / "int8.onnx"
 
@@ -55,11 +59,11 @@ def sampled(samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Candidate votes, and whether the old and the new network voted for the candidates, sample by sample."""
     values = demo_configurations()["isotropic"]
     values["data"] = dict(values["data"], items=[0])
-    task, smoothing, settings = parse_configuration(values).prepare(None, print)
+    task, smoothing, settings = parse_configuration(values).prepare(Path(), print)
     old = task.assign(smoothing, settings, SamplingOptions(), None).subject
     assert isinstance(old, ArraySubject)
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-        new = replace(old, model=OnnxModel(quantized(Path(folder)), bounds=task.model.bounds, threads=1))
+        new = replace(old, model=OnnxModel(quantized(Path(folder)), bounds=old.model.bounds, threads=1))
         groups, stream = (old.prepare(0, 0), new.prepare(0, 0)), old.stream((0, 0, 9, 0))
 
         def labels(which: int, batch: torch.Tensor) -> np.ndarray:

@@ -45,22 +45,19 @@ def run(labels: Any, batch_size: int = 8, replay: int = 40, **changes: Any) -> A
         # What the trials before a run would find is refused by them.
         return (labels if next(calls) >= TRIALS else sure)(batch).astype(np.int64)
 
-    return certify(
-        CallableModel(predict, name="model", bounds=None, classes=2, output=OutputKind.LABELS),
-        np.zeros((2, 1, *SHAPE), np.float32),
-        **{
-            "alpha": 0.1,
-            "simultaneous": Bonferroni(),
-            "budgets": [0.0],
-            "bounds": ["naive"],
-            "layout": GridLayout((1, 3), 0.3, 0.6),
-            "plan": SamplingPlan(10, 50, seed=1, chunk_size=20),
-            "options": SamplingOptions(batch_size, channels_last=False, check_model=False, replay=replay),
-            "progress": NoProgress(),
-            "executor": "serial",
-        }
-        | changes,
-    )
+    given: dict[str, Any] = {
+        "alpha": 0.1,
+        "simultaneous": Bonferroni(),
+        "budgets": [0.0],
+        "bounds": ["naive"],
+        "layout": GridLayout((1, 3), 0.3, 0.6),
+        "plan": SamplingPlan(10, 50, seed=1, chunk_size=20),
+        "options": SamplingOptions(batch_size, channels_last=False, check_model=False, replay=replay),
+        "progress": NoProgress(),
+        "executor": "serial",
+    }
+    model = CallableModel(predict, name="model", bounds=None, classes=2, output=OutputKind.LABELS)
+    return certify(model, np.zeros((2, 1, *SHAPE), np.float32), **(given | changes))
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 8, 20])

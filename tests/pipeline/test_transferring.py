@@ -18,7 +18,7 @@ from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.results import load, run_info
-from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan, Stage
+from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan, Stage, StoreError
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import load_record
 from localsmooth.testing.chance import assert_level_kept
@@ -45,7 +45,7 @@ class Unwanted(NoProgress):
 
 
 def run(model: CallableModel, n_bound: int = 60, seed: int = 1, **changes: Any) -> xr.Dataset:
-    given = {
+    given: dict[str, Any] = {
         "items": np.zeros((1, 1, *SHAPE), np.float32),
         "alpha": 0.1,
         "budgets": [0.0, 0.2],
@@ -112,7 +112,13 @@ def test_an_adversary_beats_no_more_than_alpha_of_the_transfers(trials: tuple[np
     costs = np.cumsum(np.sort(margins) ** 2)
     truth = 24 - (costs[:, None] <= budgets**2).sum(axis=0)
     model = threshold_model(-margins.reshape(SHAPE) - 0.01)
-    asked = {"items": items, "candidates": source, "budgets": budgets, "simultaneous": rule, "bounds": ["envelope"]}
+    asked: dict[str, Any] = {
+        "items": items,
+        "candidates": source,
+        "budgets": budgets,
+        "simultaneous": rule,
+        "bounds": ["envelope"],
+    }
     made = run(model, seed=100, **asked)["certified"].sel(target="ratio", bound="envelope").values
     assert made[:, 1].sum() > 0
     assert_level_kept((made > truth).any(axis=1).sum(), len(made), 0.1)
@@ -144,7 +150,7 @@ def test_other_runs_are_refused_before_anything_is_sampled(old: Path, tmp_path: 
         lambda batch: (batch[:, 0] > 0).astype(np.int64), name="new", bounds=None, classes=3, output=OutputKind.LABELS
     )
     other = np.ones((1, 1, *SHAPE), np.float32)
-    for match, model, changes in (
+    cases: tuple[tuple[str, CallableModel, dict[str, Any]], ...] = (
         ("seed: it is that", new, {}),
         ("items", new, {"seed": 2, "items": other}),
         ("layout", new, {"seed": 2, "layout": GridLayout((1, 1), 0.4, 0.4)}),
@@ -152,10 +158,11 @@ def test_other_runs_are_refused_before_anything_is_sampled(old: Path, tmp_path: 
         ("plan.n_candidate", new, {"plan": SamplingPlan(21, 60, 2, 30)}),
         ("plan.chunk_size", new, {"plan": SamplingPlan(20, 60, 2, 10)}),
         ("a method of its own", new, {"seed": 2, "method": CentreSmoothing()}),
-    ):
+    )
+    for match, model, changes in cases:
         with pytest.raises(InvalidInputError, match=match):
             run(model, candidates=old, progress=Unwanted(), **changes)
-    with pytest.raises(InvalidInputError, match="holds no run"):
+    with pytest.raises(StoreError, match="holds no run"):
         run(new, seed=2, candidates=tmp_path / "nothing", progress=Unwanted())
     run(threshold_model(np.full(SHAPE, -1.0)), seed=2, out=tmp_path / "own")
     with pytest.raises(OtherRunError, match="candidates of its own"):
@@ -178,7 +185,7 @@ def test_the_command_takes_all_but_the_model_from_the_run(tmp_path: Path, monkey
         assert done.exit_code == 0, done.output
         return done.output
 
-    invoke("certify", tmp_path / "run.toml", "--out", tmp_path / "run")
+    invoke("certify", tmp_path / "run.toml", "--out", tmp_path / "run", "--replay", 3)
     transfer = ("transfer", tmp_path / "run", "--samples", 150, "--out", tmp_path / "newer", "--model")
     with pytest.raises(InvalidInputError, match="no section"):
         invoke(*transfer, tmp_path / "empty.toml")
@@ -186,6 +193,7 @@ def test_the_command_takes_all_but_the_model_from_the_run(tmp_path: Path, monkey
     before, result = load(tmp_path / "run" / "result.nc"), load(tmp_path / "newer" / "result.nc")
     np.testing.assert_array_equal(result["candidate"], before["candidate"])
     np.testing.assert_array_equal(result["budget"], before["budget"])
+    assert [(run_info(each).replay or {})["differing"] for each in (before, result)] == [0, 0]
     assert (result.attrs["n_bound"], result.attrs["alpha"]) == (150, 0.05)
     files = sorted((tmp_path / "newer").rglob("*stage1*"))
     invoke(*transfer, tmp_path / "newer.toml")  # once more: nothing is drawn again

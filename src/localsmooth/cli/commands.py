@@ -175,7 +175,8 @@ def transfer(
     samples: Annotated[int, typer.Option("--samples", help="Samples of the new model per output group.", min=1)],
     out: Annotated[Path, typer.Option("--out", help="Run directory of the transfer; an interrupted one goes on.")],
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of its samples.  [default: follows from the run]", min=0)
+        int | None,
+        typer.Option("--seed", help="Seed of its samples.  [default: follows from the run and the model]", min=0),
     ] = None,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,9 @@ def transfer(run: Path, model: Path, samples: int, out: Path, seed: int | None, 
             f"{run} was not made from a configuration file with a section [model]",
             "Call certify in Python with the new model and Run(candidates=…)",
         )
-    with DirectoryStore(run, read_only=True) as store:
-        require_same_run(record, store)
-        identity = "" if store.configuration is None else store.configuration.seal
+    store = DirectoryStore(run, read_only=True)
+    require_same_run(record, store)
+    identity = "" if store.configuration is None else store.configuration.seal
     other = read_toml(model)
     if not isinstance(other.get("model"), dict):
         raise InvalidInputError("--model", f"{model} has no section [model]", "Describe the new model there")
@@ -41,7 +42,7 @@ def transfer(run: Path, model: Path, samples: int, out: Path, seed: int | None, 
     evaluated = {name: given[name] for name in _EVALUATION if name in given}
     plain = {name: value for name, value in kept["sampling"].items() if name not in _EVALUATION}
     sampling: dict[str, Any] = {**plain, **evaluated, "n_bound": samples}
-    sampling["seed"] = _seed(identity) if seed is None else seed
+    sampling["seed"] = _seed(identity, other["model"], evaluated) if seed is None else seed
     named = f"{record.method} ({model.stem})"
     grown = {**kept, "name": named, "model": other["model"], "sampling": sampling}
     if "plugins" in other:
@@ -52,6 +53,6 @@ def transfer(run: Path, model: Path, samples: int, out: Path, seed: int | None, 
         told.result(run_configuration(configuration, out, told, candidates=run), out)
 
 
-def _seed(identity: str) -> int:
-    """A seed that no other run has: the same whenever this run is transferred, so that a transfer can go on."""
-    return int.from_bytes(hashlib.sha256(f"transfer {identity}".encode()).digest()[:7])
+def _seed(*what: object) -> int:
+    """A seed of this run's and this model's own, and the same when the transfer goes on."""
+    return int.from_bytes(hashlib.sha256(json.dumps(["transfer", *what], sort_keys=True).encode()).digest()[:7])

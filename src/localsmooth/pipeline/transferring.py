@@ -55,17 +55,17 @@ def take_candidates(run: str | os.PathLike[str], subject: Subject, plan: Samplin
     InvalidInputError
         If the other run has other items, layouts, noise, classes, counters, numbers of samples of its candidate stage
         or the same seed, or its candidate stage is not complete.
-    OtherRunError
-        If the store holds a run whose candidates come from elsewhere.
+    StoreError
+        If there is no other run, or its chunks cannot be read; an `OtherRunError` if the store holds a run whose
+        candidates come from elsewhere.
     """
     wanted = subject.describe(plan)
-    with DirectoryStore(expanded(run), read_only=True) as kept, open_tallies(expanded(run), kept) as source:
+    with open_tallies(expanded(run), DirectoryStore(expanded(run), read_only=True)) as source:
         known = source.configuration
-        if known is None:
-            raise InvalidInputError("candidates", f"{run} holds no run", "Pass the directory of a run")
+        assert known is not None  # or it could not have been opened
         _require_alike(known, wanted, str(run))
-        taken = _taken(source, subject, plan, known.sha256)
-        origin = {"run": known.sha256, "model": _fingerprint(known)}
+        taken = _taken(source, subject, plan, known.seal)
+        origin = {"run": known.seal, "model": _fingerprint(known)}
         fresh = store.configuration is None or (isinstance(store, FileStore) and store.untouched)
         if not fresh and candidates_from(store) != origin:
             raise OtherRunError(
