@@ -67,13 +67,14 @@ def test_one_function_agrees_with_itself(batch_size: int, tmp_path: Path) -> Non
     found = run_info(result).replay
     assert found is not None
     assert found.pop("upper") == pytest.approx(upper)
+    assert found.pop("level") == REPLAY_LEVEL
     counted = {"samples": 40, "differing": 0, "labels": 80, "differing_labels": 0}
     assert found | {"chunk_votes": 0} == counted | {"chunk_votes": 0, "differing_chunk_votes": 0}
     assert found["chunk_votes"] in (20, 40)  # chunks of 20 and of 10 samples for two outputs
-    assert any("0 of 80 labels" in line for line in run_info(recertify(tmp_path)).assumptions)
-    again = run_info(run(sure, batch_size, replay=0, out=tmp_path))
-    assert again.replay is None
-    assert not any("drawn again" in line for line in again.assumptions)
+    assert "0 of 80 labels" in run_info(recertify(tmp_path)).replayed[0]
+    again = run_info(run(sure, batch_size, replay=0, out=tmp_path))  # the same certificate, and no warning
+    assert again.replayed == ()
+    assert not (tmp_path / "result-1.nc").exists()
 
 
 def test_labels_that_depend_on_the_size_of_the_batch_are_counted(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def replay_samples(
     dict
         `samples`; `differing`, how many of them got another label for at least one output; `labels` and
         `differing_labels`, the same label by label; `upper`, which the share of the run's samples that differ so does
-        not exceed with probability 1 − `REPLAY_LEVEL` over the choice (Clopper–Pearson), nor does the mean share of
+        not exceed with probability 1 − `level` over the choice (Clopper–Pearson), nor does the mean share of
         labels; and, where a chunk was compared, `chunk_votes` and `differing_chunk_votes`, by how many votes it is off.
     """
     kept = {key: chunk for key, chunk in store.finished().items() if key[2] == Stage.BOUND.value}
@@ -88,6 +88,7 @@ def replay_samples(
         "labels": float(labels),
         "differing_labels": float(differing_labels),
         "upper": float(np.nextafter(1 - agreeing[0], 1)),
+        "level": REPLAY_LEVEL,
     }
     place = int(np.searchsorted(ends, generator.permutation(drawn)[0], side="right"))
     return made | _whole_chunk(subject, store, keys[place])

@@ -16,7 +16,6 @@ import numpy as np
 
 from localsmooth.bounds import Automatic, CountRule, Sharing
 from localsmooth.certificates import OutputVotes, ScoreCertificate
-from localsmooth.execution import REPLAY_LEVEL
 from localsmooth.layout import Layout
 from localsmooth.results import RunInfo, Saving, SmoothedClassifier
 from localsmooth.runs import RunIdentity
@@ -218,8 +217,6 @@ def _assumptions(
             f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were "
             f"drawn may depend on the votes: {holds} holds at every number of samples at once."
         )
-    if record.replay is not None:
-        sentences.append(_replayed(record.replay))
     if record.candidates is not None:
         run, model = (_digest([record.candidates[name]])[:16] for name in ("run", "model"))
         sentences.append(
@@ -248,24 +245,3 @@ def _assumptions(
     if record.precision != "float32":
         sentences.append(f"The base classifier is the model as evaluated in {record.precision}.")
     return sentences
-
-
-def _replayed(replay: Mapping[str, float]) -> str:
-    """What drawing samples again has shown, and what that says."""
-    try:
-        shown = {name: int(replay[name]) for name in ("samples", "differing", "labels", "differing_labels")}
-        upper = replay["upper"]
-    except (KeyError, ValueError) as error:
-        raise RunRecordError(f"The record of the run does not say what was replayed ({error}): it is damaged") from None
-    words = (
-        "{samples} samples, chosen at random, were drawn again, in batches as in the run and one by one on one thread: "
-        "{differing} of them, and {differing_labels} of {labels} labels, came out differently"
-    ).format(**shown)
-    chunk = ""
-    if "chunk_votes" in replay:
-        off, of = int(replay["differing_chunk_votes"]), int(replay["chunk_votes"])
-        chunk = f" A chunk that was drawn again as a whole is off by {off} of {of} votes."
-    return (
-        f"{words}. At most {upper:.2%} of the run's samples do so ({1 - REPLAY_LEVEL:.0%} confidence over the "
-        f"choice), which describes the program and is not charged to any bound.{chunk}"
-    )
