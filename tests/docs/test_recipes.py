@@ -69,6 +69,14 @@ def certified_with_less(names: dict[str, Any]) -> None:
     assert exact["bound"].values.tolist() == ["envelope", "exact"]
 
 
+def another_version_is_certified(names: dict[str, Any]) -> None:
+    result = names["result"]
+    assert result.attrs["precision"] == "bfloat16"
+    assert "of this model alone" in result.attrs["assumptions"]
+    assert json.loads(result.attrs["replay"])["samples"] == 8
+    assert (result["certified"].sel(budget=0) > 0).all()
+
+
 def baselines_differ(names: dict[str, Any]) -> None:
     cohen, segcertify = names["cohen"], names["segcertify"]
     assert (cohen.attrs["method"], segcertify.attrs["method"]) == ("Cohen", "SegCertify")
@@ -135,6 +143,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "A Hugging Face segmenter": certified_at_zero,
     "An ONNX file": certified_at_zero,
     "Another α, other budgets, another bound": certified_with_less,
+    "Another version of the model": another_version_is_certified,
     "Beside the baselines": baselines_differ,
     "One report of several methods": both_reported,
     "Certified IoU and Dice": overlaps_are_certified,

@@ -26,6 +26,7 @@ def run_configuration(
     store: str | None = None,
     part: Part | None = None,
     until: Until | None = None,
+    candidates: Path | None = None,
 ) -> xr.Dataset:
     """Build everything a configuration describes and certify it into a run directory."""
     try:
@@ -41,6 +42,7 @@ def run_configuration(
             configuration.sampling.score_counting(),
             configuration.model_dump(mode="json"),
             until,
+            candidates,
         )
         return certify_task(task, smoothing, settings, run=run)
     except KeyboardInterrupt:
@@ -60,6 +62,7 @@ def certify(
     time: str | None,
     until_interrupted: bool,
     dry_run: bool,
+    replay: int | None,
     log: Log,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
@@ -77,6 +80,9 @@ def certify(
         if dry_run:
             print_estimate(estimated(configuration, told), out)
             return
+        if replay is not None:
+            section = configuration.sampling.model_copy(update={"replay": replay})
+            configuration = configuration.model_copy(update={"sampling": section})
         share, until = None if part is None else Part.parse(part), Until.parse(time, interrupted=until_interrupted)
         try:
             result = run_configuration(configuration, out, told, store=store, part=share, until=until)

@@ -103,6 +103,10 @@ def certify(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, as `localsmooth plan` does, and write nothing.")
     ] = False,
+    replay: Annotated[
+        int | None,
+        typer.Option("--replay", help="Samples to draw again at the end, to compare their labels.", min=0),
+    ] = None,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
@@ -207,6 +211,21 @@ def extend(
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Add samples to a finished run and certify it again; needs a rule that allows looking, such as joint_count."""
+
+
+@_command
+def transfer(
+    run: Annotated[Path, typer.Argument(help="Directory of a finished run.", show_default=False)],
+    model: Annotated[Path, typer.Option("--model", help="File with the section [model] of the new model (TOML).")],
+    samples: Annotated[int, typer.Option("--samples", help="Samples of the new model per output group.", min=1)],
+    out: Annotated[Path, typer.Option("--out", help="Run directory of the transfer; an interrupted one goes on.")],
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Seed of its samples.  [default: follows from the run and the model]", min=0),
+    ] = None,
+    log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
+) -> None:
+    """Certify another version of a run's model (int8, pruned, other precision) with the run's candidates."""
 
 
 @_command

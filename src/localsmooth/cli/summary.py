@@ -139,7 +139,7 @@ def _saving(saving: Saving, dataset: xr.Dataset, by_somebody: bool) -> str:
 def _print_foundations(runs: Mapping[str, RunInfo], console: Console) -> None:
     """What certificates the numbers rest on, and which rule for many outputs, each sentence once."""
     console.print("What it rests on:")
-    for names, sentences in foundations(runs, lambda run: run.assumptions).items():
+    for names, sentences in foundations(runs, lambda run: (*run.assumptions, *run.replayed)).items():
         whose = "" if len(names) == len(runs) else f"{', '.join(names)}: "
         for sentence in sentences:
             console.print(f"  {whose}{sentence}", markup=False, highlight=False)

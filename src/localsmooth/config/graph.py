@@ -51,6 +51,8 @@ class GraphSamplingSection(Section):
     """Graphs per pass."""
     seed: int = Field(default=0, ge=0)
     """Seed of all noise."""
+    replay: int = Field(default=0, ge=0)
+    """Samples of the bound stage to draw again at the end, one by one on one thread, to compare their labels."""
 
     def build(self) -> SamplingPlan:
         """Make the sampling plan."""
@@ -58,7 +60,7 @@ class GraphSamplingSection(Section):
 
     def options(self) -> SamplingOptions:
         """Make the options of execution."""
-        return SamplingOptions(batch_size=self.batch_size)
+        return SamplingOptions(batch_size=self.batch_size, replay=self.replay)
 
     def score_counting(self) -> None:
         """Leave it to the task how scores are counted."""

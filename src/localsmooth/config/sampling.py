@@ -37,6 +37,8 @@ class SamplingSection(Section):
     """Precision in which a torch model is evaluated; it is part of what is certified."""
     compile: bool = False
     """Run a torch model through torch.compile."""
+    replay: int = Field(default=0, ge=0)
+    """Samples of the bound stage to draw again at the end, one by one on one thread, to compare their labels."""
     scores: Literal["moments", "histogram"] | None = None
     """Count the candidates' scores too, for certificates from scores; by default where those are asked for."""
     score_grid: int | None = Field(default=None, ge=2, le=4096)
@@ -58,7 +60,7 @@ class SamplingSection(Section):
 
     def options(self) -> SamplingOptions:
         """Make the options of execution."""
-        return SamplingOptions(batch_size=self.batch_size, channels_last=self.channels_last)
+        return SamplingOptions(batch_size=self.batch_size, channels_last=self.channels_last, replay=self.replay)
 
     def score_counting(self) -> ScoreCounting | None:
         """Make the way scores are counted, where this section says so."""

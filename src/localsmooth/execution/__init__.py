@@ -21,6 +21,7 @@ from localsmooth.execution.progress import (
     tell_certifying,
 )
 from localsmooth.execution.ray_cluster import RayExecutor
+from localsmooth.execution.replaying import REPLAY_LEVEL, replay_samples
 from localsmooth.execution.rounds import Rounds
 from localsmooth.execution.threads import ThreadExecutor, default_executor
 from localsmooth.execution.until import Until
@@ -28,6 +29,7 @@ from localsmooth.execution.usage import SamplingSummary
 
 __all__ = [
     "EXECUTORS",
+    "REPLAY_LEVEL",
     "CertifiedSoFar",
     "CertifyingProgress",
     "Executor",
@@ -59,6 +61,7 @@ __all__ = [
     "end_now",
     "named_executor",
     "redraw",
+    "replay_samples",
     "require_stopping",
     "sample",
     "sample_subject",

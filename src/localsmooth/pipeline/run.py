@@ -48,6 +48,9 @@ class Run:
         then is certified, by rules that hold at every number of samples at once (`JointCount`, early stopping).
     configuration
         What to store as the configuration of the run: plain JSON values.
+    candidates
+        Directory of a run on the same items under the same layouts and noise, say of another version of the model: its
+        candidate stage is taken in place of one of this model. The seed must be another.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Run:
     scores: ScoreCounting | None = None
     configuration: Mapping[str, Any] | None = None
     until: Until | None = None
+    candidates: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         for field, kinds in (
@@ -77,5 +81,6 @@ class Run:
             ("scores", (ScoreCounting, NoneType)),
             ("configuration", (Mapping, NoneType)),
             ("until", (Until, NoneType)),
+            ("candidates", (str, os.PathLike, NoneType)),
         ):
             require_kind(field, getattr(self, field), *kinds)

@@ -16,12 +16,15 @@ from localsmooth.bounds import Automatic, CountRule
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind
 from localsmooth.execution import (
+    Executor,
     LiveProgress,
     Rounds,
     SamplingProgress,
+    default_executor,
     default_progress,
     draw_subject,
     named_executor,
+    replay_samples,
     require_stopping,
 )
 from localsmooth.models import Model
@@ -29,6 +32,7 @@ from localsmooth.pipeline.asked import described
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.live import Live, quick
 from localsmooth.pipeline.run import Run
+from localsmooth.pipeline.transferring import candidates_from, take_candidates
 from localsmooth.runs import FileStore, OtherRunError, SamplingPlan, Store
 from localsmooth.sampling import ItemTally, SamplingOptions, collect_ended, collect_tallies, unfinished_items
 from localsmooth.tasks import (
@@ -103,8 +107,10 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
     assignment = task.assign(smoothing, prove, options, run.scores)
     plan = assignment.plan
     prove = prove if assignment.proven is None else assignment.proven
-    if run.part is not None and assignment.draw is not None:
-        raise InvalidInputError("part", "a method of its own draws its samples as a whole", "Certify with one of them")
+    for field, asked in (("part", run.part), ("candidates", run.candidates), ("replay", options.replay or None)):
+        if asked is not None and assignment.draw is not None:
+            problem = "a method of its own draws its samples as a whole"
+            raise InvalidInputError(field, problem, "Certify with one of them")
     if assignment.draw is None:
         require_stopping(assignment.subject, plan)
     if run.until is not None:
@@ -115,6 +121,7 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
         begun: list[int] | None = None
+        replayed: dict[str, float] | None = None
         _require_may_grow(task, assignment, stores, plan, prove, out)
         told = default_progress() if run.progress is None else run.progress
         if assignment.told:
@@ -124,6 +131,8 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
         else:
             rounds = _rounds(task, assignment, prove, run, tallied, told)
             with naming_keys(tallied, configuration):
+                if run.candidates is not None:
+                    take_candidates(run.candidates, assignment.subject, plan, tallied)
                 draw_subject(
                     assignment.subject,
                     plan,
@@ -135,11 +144,12 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
                     rounds=rounds,
                     until=run.until,
                 )
+            replayed = _replayed(assignment, plan, tallied, options, executor, told)
             tallies, begun = _tallies(assignment, tallied, options, None if run.until is None else rounds)
             sampled = assignment.collect(tallies)
         chunks = list(tallied.finished().values())
         stores.join()
-        configured = tallied.configuration
+        configured, taken = tallied.configuration, candidates_from(tallied)
         if out is None:
             del kept, tallied, stores  # what is in memory is of no further use
         else:
@@ -157,6 +167,8 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
             sampled=sampled_at(out, plan.n_bound),
             extended=None if configured is None else configured.first,
             begun=begun,
+            candidates=taken,
+            replay=replayed,
             settings=described(prove),
         )
         if out is not None:
@@ -167,6 +179,27 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
             together = anytime and earlier is not None and earlier.settings == record.settings
             save_result(result, out, together=together)
     return result
+
+
+def _replayed(
+    assignment: Assignment[Any],
+    plan: SamplingPlan,
+    store: Store,
+    options: SamplingOptions,
+    executor: Executor | None,
+    told: SamplingProgress,
+) -> dict[str, float] | None:
+    """Draw some samples again, if that is asked for, and tell what came of it."""
+    if not options.replay:
+        return None
+    place = default_executor(assignment.subject) if executor is None else executor
+    ready = assignment.subject.get_ready(plan, store, replace(options, check_model=False), place.conditions())
+    made = replay_samples(ready.subject, ready.batch_size, store, options.replay, place.conditions)
+    told.message(
+        f"{made['samples']:.0f} samples were drawn again: {made['differing']:.0f} had other labels, "
+        f"{made['differing_labels']:.0f} of {made['labels']:.0f} in all"
+    )
+    return made
 
 
 def _going_on(prove: Any, earlier: RunRecord | None, *, ends: bool) -> Any:

@@ -98,6 +98,7 @@ def assumptions(run: RunInfo) -> list[str]:
         "All bounds and budgets of an item rest on the same confidence bounds, and hold or fail together.",
         device + ".",
         *run.assumptions,
+        *run.replayed,
         *([f"Not certified, since sampling was ended before: {', '.join(run.left_out)}."] if run.left_out else []),
     ]
 

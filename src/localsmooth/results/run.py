@@ -124,6 +124,9 @@ class RunInfo:
         where floating point numbers are drawn and taken for real ones.
     left_out
         Items of the run that are not in the result, since sampling was ended before they had enough samples.
+    replay
+        What drawing some samples again has shown, as `localsmooth.execution.replay_samples` returns it; None where that
+        was not asked for.
 
     Raises
     ------
@@ -160,6 +163,7 @@ class RunInfo:
     work: float | None = None
     described: bool = False
     drawing_charge: float | None = None
+    replay: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.threat:
@@ -189,12 +193,36 @@ class RunInfo:
             raise InvalidInputError("bound_names", "is empty or repeats a name", "Name each bound once")
         if self.input_bounds is not None and not self.input_bounds[0] < self.input_bounds[1]:
             raise InvalidInputError("input_bounds", f"is {self.input_bounds}", "Pass the smaller bound first")
+        if self.replay is not None and not self.replay.keys() >= _REPLAY:
+            raise InvalidInputError("replay", "lacks numbers", f"Pass {', '.join(sorted(_REPLAY))}")
         try:
             json.dumps(self.configuration, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInputError("configuration", f"is not plain JSON ({error})", "Pass JSON values") from error
 
+    @property
+    def replayed(self) -> tuple[str, ...]:
+        """What drawing samples again has shown, in words; nothing where that was not asked for.
 
+        No promise rests on it.
+        """
+        if self.replay is None:
+            return ()
+        made = self.replay
+        chunk = ""
+        if of := made.get("chunk_votes"):
+            off = made.get("differing_chunk_votes", 0.0)
+            chunk = f" A chunk that was drawn again as a whole is off by {off:.0f} of {of:.0f} votes."
+        return (
+            f"{made['samples']:.0f} samples, chosen at random, were drawn again, in batches as in the run and one by "
+            f"one on one thread: {made['differing']:.0f} of them, and {made['differing_labels']:.0f} of "
+            f"{made['labels']:.0f} labels, came out differently. At most {made['upper']:.2%} of the run's samples do "
+            f"so ({1 - made['level']:.0%} confidence over the choice), which describes the program and is not charged "
+            f"to any bound.{chunk}",
+        )
+
+
+_REPLAY = frozenset({"samples", "differing", "labels", "differing_labels", "upper", "level"})
 _PLAIN = (
     "method",
     "norm",
@@ -225,6 +253,7 @@ _JSON = (
     "work",
     "described",
     "drawing_charge",
+    "replay",
 )
 ATTRIBUTES = frozenset({"format", "format_version", *_PLAIN, *_JSON})
 """Attributes of a result, apart from the checksum of its file."""
@@ -239,6 +268,7 @@ _LATER = {
     "work": "null",
     "described": "false",
     "drawing_charge": "null",
+    "replay": "null",
 }
 """What results from before these facts were recorded say about them."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_whole_number
 from localsmooth.sampling.counter import Counters
 
 __all__ = ["BatchSize", "SamplingOptions"]
@@ -56,11 +56,15 @@ class SamplingOptions:
     check_model
         Whether to try the model on a few noisy samples first, and to refuse it if its predictions are random, depend
         on the other samples in a batch, or are not what it declares.
+    replay
+        How many samples of the bound stage to draw again once all are there, in batches as in the run and one by one on
+        one thread; how many get other labels is told, and kept with the result.
 
     Raises
     ------
     InvalidInputError
-        If the batch size or the calibration's time is not positive, or the type is not float32 or float64.
+        If the number to replay is no whole number of at least 0, the batch size or the calibration's time is not
+        positive, or the type is not float32 or float64.
     """
 
     batch_size: int | None = None
@@ -70,8 +74,10 @@ class SamplingOptions:
     counters: Counters = field(default_factory=Counters)
     keep_candidate_counts: bool = False
     check_model: bool = True
+    replay: int = 0
 
     def __post_init__(self) -> None:
+        require_whole_number("replay", self.replay, 0, "Pass how many samples to draw again, or leave it out")
         if self.batch_size is not None and self.batch_size < 1:
             raise InvalidInputError("batch_size", f"got {self.batch_size}", "Pass at least 1, or None to calibrate")
         if not self.calibration_seconds > 0:

@@ -218,6 +218,12 @@ def _assumptions(
             f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were "
             f"drawn may depend on the votes: {holds} holds at every number of samples at once."
         )
+    if record.candidates is not None:
+        run, model = (_digest([record.candidates[name]])[:16] for name in ("run", "model"))
+        sentences.append(
+            f"Candidates were chosen by the model {model} in the run {run}. The samples that bound the probabilities "
+            "are of this model alone, and independent of that run."
+        )
     if settings.needs_scores:
         sentences.append(f"Scores bounded by {settings.score_bound.name}.")
     if one_basis and len({isinstance(each, ScoreCertificate) for each in settings.certificates}) > 1:

@@ -135,6 +135,11 @@ class RunRecord(Facts):
         every number of samples at once. None where all samples were drawn.
     sampled
         When the samples were complete (ISO 8601, UTC); empty where that was not recorded.
+    candidates
+        Identity of the run whose candidate stage was taken ("run"), and fingerprint of its model ("model"); None for
+        candidates that this model chose.
+    replay
+        What drawing some samples again has shown; None where that was not asked for.
     settings
         What was asked to be proven, each field described as far as it can be.
     version
@@ -151,6 +156,8 @@ class RunRecord(Facts):
     extended: int | None = None
     begun: list[int] | None = None
     sampled: str = ""
+    candidates: dict[str, str] | None = None
+    replay: dict[str, float] | None = None
     settings: dict[str, Any]
     version: int = _VERSION
 
