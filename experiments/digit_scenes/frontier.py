@@ -39,7 +39,7 @@ SCENES = (7, 9, 20, 22)
 WORKS = (13_824, 122_880, 122_880_000)
 BUDGETS = np.linspace(0, 3, 41)
 FLOORS = (0.85, 0.9, 0.92, 0.93, 0.94)
-ISOTROPIC = (0.15, 0.2, 0.25, 0.3, 0.45)
+ISOTROPIC = (0.15, 0.2, 0.25, 0.3)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def settings() -> list[Setting]:
         return GridLayout(cells, low, high, window_margin=margin, window_align=8)
 
     made = [Setting("isotropic, told", grid((1, 1), level, level)) for level in ISOTROPIC]
-    for low, high in ((0.15, 0.3), (0.2, 0.4), (0.2, 0.3), (0.15, 0.45), (0.25, 0.5), (0.3, 0.6)):
+    for low, high in ((0.2, 0.4), (0.15, 0.3), (0.25, 0.5), (0.25, 0.3), (0.2, 0.7), (0.3, 0.6)):
         made.append(Setting("3×4, windows 8, told", grid((3, 4), low, high, 8)))
     for low, high in ((0.15, 0.3), (0.2, 0.4)):
         made.append(Setting("4×6, windows 8, told", grid((4, 6), low, high, 8)))
@@ -89,7 +89,7 @@ def settings() -> list[Setting]:
         for share in (1 / 3, 1 / 30)
     ]
     made += [Setting("isotropic, shipped", grid((1, 1), level, level), told=False) for level in (0.2, 0.3)]
-    made += [Setting("isotropic, told", grid((1, 1), level, level)) for level in (0.175, 0.225, 0.35)]
+    made += [Setting("isotropic, told", grid((1, 1), level, level)) for level in (0.45, 0.35, 0.275)]
     return made
 
 

@@ -58,6 +58,7 @@ def certify(
     address: str | None,
     time: str | None,
     until_interrupted: bool,
+    until_settled: str | None,
     log: Log,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
@@ -72,7 +73,8 @@ def certify(
             gpus_per_worker=gpus_per_worker,
             address=address,
         )
-        share, until = None if part is None else Part.parse(part), Until.parse(time, interrupted=until_interrupted)
+        share = None if part is None else Part.parse(part)
+        until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
         try:
             result = run_configuration(configuration, out, told, store=store, part=share, until=until)
         except OtherPartsMissingError as finished:

@@ -15,7 +15,9 @@ from localsmooth.tasks import load_record
 __all__ = ["extend"]
 
 
-def extend(run: Path, samples: int, time: str | None, until_interrupted: bool, log: Log) -> None:
+def extend(
+    run: Path, samples: int, time: str | None, until_interrupted: bool, until_settled: str | None, log: Log
+) -> None:
     """Draw what a larger number of samples takes beyond those of a finished run, and certify it again."""
     record = load_record(run)
     if samples < record.n_bound:
@@ -32,5 +34,5 @@ def extend(run: Path, samples: int, time: str | None, until_interrupted: bool, l
     with telling(log) as told:
         grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
         import_plugins(grown)
-        until = Until.parse(time, interrupted=until_interrupted)
+        until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
         told.result(run_configuration(parse_configuration(grown), run, told, until=until), run)
