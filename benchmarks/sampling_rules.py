@@ -38,7 +38,7 @@ from localsmooth.tasks.arrays.sampled import load_items
 from localsmooth.tasks.stopping import with_goals
 
 _FIRST = 4  # rounds before a rule looks
-_RATIO = 1.25  # of rounds at one look and the next
+_RATIO = 1.5  # of rounds at one look and the next
 
 
 @dataclass(eq=False)

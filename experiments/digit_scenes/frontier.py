@@ -1,6 +1,6 @@
 """The most that noise certifies at each quality, at equal work: localized and isotropic noise on digit scenes.
 
-    python experiments/digit_scenes/frontier.py --out runs/digit_scenes/frontier.jsonl [--only told] [--pilot 600]
+    python experiments/digit_scenes/frontier.py --out runs/digit_scenes/frontier.jsonl [--only told] [--pilot 400]
     python experiments/digit_scenes/frontier.py --out runs/digit_scenes/frontier.jsonl --table
 
 Every setting gets a pilot of as many passes over each scene, from which `localsmooth.tuning.foretold` draws what whole
@@ -31,6 +31,7 @@ from localsmooth.layout import GridLayout
 from localsmooth.metrics import average_certifiable_radius, confusion_matrix, mean_iou
 from localsmooth.models import TorchModel
 from localsmooth.noise import Gaussian
+from localsmooth.sampling import SamplingOptions
 from localsmooth.scenes import CLASS_NAMES, TOLD_CHECKPOINT, DigitScenes, Split, load_unet
 from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings, certify_item, counting_groups
 from localsmooth.tuning import Candidate, Pilots, foretold
@@ -40,6 +41,7 @@ WORKS = (13_824, 122_880, 122_880_000)
 BUDGETS = np.linspace(0, 3, 41)
 FLOORS = (0.85, 0.9, 0.92, 0.93, 0.94)
 ISOTROPIC = (0.15, 0.2, 0.25, 0.3)
+OPTIONS = SamplingOptions(batch_size=16, channels_last=True, check_model=False)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def drawn(setting: Setting, scenes: Sequence[int], passes: int) -> tuple[list[Sa
     items = ItemSet([Item(index, f"scene {index}", one.image, one.labels) for index, one in made], CLASS_NAMES)
     model = TorchModel(network, bounds=(0.0, 1.0), classes=len(CLASS_NAMES), told=setting.told)
     proven = Settings(alpha=0.01, budgets=BUDGETS)
-    pilots = Pilots(ArrayTask(model, items), proven, Gaussian(), 0, 128, setting.split)
+    pilots = Pilots(ArrayTask(model, items), proven, Gaussian(), 0, 128, setting.split, OPTIONS)
     entry = pilots.enter(Candidate(setting.name, setting.layout), WORKS[0])
     each = entry.work / (entry.plan.n_candidate + entry.plan.n_bound)
     return pilots.draw(entry, round(passes / each), 1), each
@@ -116,7 +118,6 @@ class Row:
     quality: dict[str, float]
     balanced: dict[str, float]
     ratio: dict[str, float]
-    foreground: dict[str, float]
     seconds: float
 
 
@@ -124,9 +125,9 @@ def measured(setting: Setting, scenes: Sequence[int], passes: int) -> Row:
     """Draw a pilot of a setting, and foretell whole runs from it."""
     begun, generator = time.perf_counter(), np.random.default_rng(0)
     items, each = drawn(setting, scenes, passes)
-    row = Row(setting.name, setting.method, {}, {}, {}, {}, 0.0)
+    row = Row(setting.name, setting.method, {}, {}, {}, 0.0)
     for work in WORKS:
-        total, targets = int(work / each), ("balanced", "ratio", "foreground")
+        total, targets = int(work / each), ("balanced", "ratio")
         first = max(1, round(setting.split * total))
         # Where nothing more is left to be gained by samples all rules agree, and Bonferroni's takes the least time.
         rule = Bonferroni() if work == WORKS[-1] else None
@@ -143,7 +144,7 @@ def measured(setting: Setting, scenes: Sequence[int], passes: int) -> Row:
             for target in targets:
                 curves[target].append(made.curves[target, "envelope"].certified / made.stakes[target].total)
         row.quality[str(work)] = mean_iou(confusion)
-        for target, radii in (("balanced", row.balanced), ("ratio", row.ratio), ("foreground", row.foreground)):
+        for target, radii in (("balanced", row.balanced), ("ratio", row.ratio)):
             radii[str(work)] = float(sum(average_certifiable_radius(BUDGETS, np.mean(curves[target], axis=0))))
     return replace(row, seconds=time.perf_counter() - begun)
 
@@ -184,7 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", default="", help="settings whose name contains that")
-    parser.add_argument("--pilot", type=int, default=600, help="passes over each scene")
+    parser.add_argument("--pilot", type=int, default=400, help="passes over each scene")
     parser.add_argument("--scenes", type=int, nargs="*", default=SCENES)
     parser.add_argument("--table", action="store_true", help="print what was measured, and measure nothing")
     asked = parser.parse_args()
