@@ -11,8 +11,8 @@ rules differ by what they stop and not by what they pay for looking. Rules are
 * settled by group: a group stops when taking away the later half of its samples costs less than its share of that.
 
 Shown are the samples of the bound stage, weighted by what a window shows, and the average certifiable radius (lower sum
-on the budgets given, by the envelope), each as a share of the whole plan's; and what a fixed plan takes for the same
-radius, so that the last column is what the rule saves at an equal count.
+on the budgets given, with what is left at the largest, by the envelope), each as a share of the whole plan's; and what
+a fixed plan takes for the same radius, so that the last column is what the rule saves at an equal count.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Drawn:
             result = certify_item(replace(self.item, votes=votes), self.noise, self.settings)
             ((name, _), curve) = next(iter(result.curves.items()))
             share = curve.certified / result.stakes[name].total
-            self._known[key] = average_certifiable_radius(np.array(self.settings.budgets), share).value
+            self._known[key] = float(sum(average_certifiable_radius(np.array(self.settings.budgets), share)))
         return self._known[key]
 
     def all(self, rounds: int) -> Int[np.ndarray, "groups"]:

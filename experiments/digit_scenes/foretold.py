@@ -10,6 +10,7 @@ samples and from seeds that no run has, and the average certifiable radius by th
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import numpy as np
 from localsmooth.collective import Envelope
 from localsmooth.config import Configuration, parse_configuration
 from localsmooth.metrics import average_certifiable_radius
+from localsmooth.noise import Noise
 from localsmooth.pipeline import recertify
 from localsmooth.tasks import load_record
 from localsmooth.tasks.arrays import ArrayTask
@@ -32,8 +34,10 @@ def compare(folder: Path, targets: list[str], share: float, draws: int) -> None:
     task, smoothing, settings = configuration.prepare(folder, print)
     assert isinstance(task, ArrayTask)
     settings = replace(settings, bounds={"envelope": Envelope()})
-    plan, noise = smoothing.plan, smoothing.noise
-    total, whole = plan.n_candidate + plan.n_bound, Candidate("the whole run", smoothing.layout)
+    plan, noise, layout = smoothing.plan, smoothing.noise, smoothing.layout
+    assert isinstance(noise, Noise)
+    assert not isinstance(layout, Sequence)
+    total, whole = plan.n_candidate + plan.n_bound, Candidate("the whole run", layout)
     pilots = Pilots(task, settings, noise, plan.seed, plan.chunk_size, plan.n_candidate / total)
     passes = sum(float(layout.shown.sum()) for layout in pilots.layouts(whole)) / len(task.items)
     entry = pilots.enter(whole, passes * (total + 0.5))

@@ -2,6 +2,7 @@
 
     python experiments/digit_scenes/frontier.py --out runs/digit_scenes/frontier.jsonl [--only told] [--pilot 400]
     python experiments/digit_scenes/frontier.py --out runs/digit_scenes/frontier.jsonl --table
+    python experiments/digit_scenes/frontier.py --out … --overlap --only "windows 8, told, 0.25 … 0.5"
 
 Every setting gets a pilot of as many passes over each scene, from which `localsmooth.tuning.foretold` draws what whole
 runs of several sizes would see, and certifies that: by the envelope, α = .01, the rule that is chosen by default.
@@ -26,6 +27,7 @@ import numpy as np
 import torch
 
 from localsmooth.bounds import Bonferroni
+from localsmooth.collective import Envelope
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.layout import GridLayout
 from localsmooth.metrics import average_certifiable_radius, confusion_matrix, mean_iou
@@ -34,11 +36,13 @@ from localsmooth.noise import Gaussian
 from localsmooth.sampling import SamplingOptions
 from localsmooth.scenes import CLASS_NAMES, TOLD_CHECKPOINT, DigitScenes, Split, load_unet
 from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings, certify_item, counting_groups
+from localsmooth.tasks.arrays.item import certify_overlaps
 from localsmooth.tuning import Candidate, Pilots, foretold
 
 SCENES = (7, 9, 20, 22)
 WORKS = (13_824, 122_880, 122_880_000)
 BUDGETS = np.linspace(0, 3, 41)
+OVERLAP_BUDGETS = (0.0, 0.3, 0.6, 0.9)
 FLOORS = (0.85, 0.9, 0.92, 0.93, 0.94)
 ISOTROPIC = (0.15, 0.2, 0.25, 0.3)
 OPTIONS = SamplingOptions(batch_size=16, channels_last=True, check_model=False)
@@ -149,6 +153,20 @@ def measured(setting: Setting, scenes: Sequence[int], passes: int) -> Row:
     return replace(row, seconds=time.perf_counter() - begun)
 
 
+def certified_miou(setting: Setting, scenes: Sequence[int], passes: int) -> np.ndarray:
+    """Certified mean IoU at `OVERLAP_BUDGETS`, in the mean over scenes, as foretold for the first of `WORKS`."""
+    items, each = drawn(setting, scenes, passes)
+    total, generator = int(WORKS[0] / each), np.random.default_rng(0)
+    first = max(1, round(setting.split * total))
+    proven = Settings(0.01, OVERLAP_BUDGETS).completed(Gaussian())
+    made: list[np.ndarray] = []
+    for item in items:
+        whole = foretold(item, first, total - first, generator)
+        settled = proven.settled(whole.votes, counting_groups(whole))
+        made.append(certify_overlaps(whole, Gaussian(), settled, Envelope(), 0.01).mean_iou)
+    return np.mean(made, axis=0)
+
+
 def read(path: Path) -> dict[str, Row]:
     """What was measured already, by name."""
     if not path.is_file():
@@ -187,9 +205,15 @@ def main() -> None:
     parser.add_argument("--only", default="", help="settings whose name contains that")
     parser.add_argument("--pilot", type=int, default=400, help="passes over each scene")
     parser.add_argument("--scenes", type=int, nargs="*", default=SCENES)
+    parser.add_argument("--overlap", action="store_true", help="certified mIoU of the settings in place of radii")
     parser.add_argument("--table", action="store_true", help="print what was measured, and measure nothing")
     asked = parser.parse_args()
     torch.set_num_threads(1)
+    if asked.overlap:
+        for setting in settings():
+            if asked.only in setting.name:
+                print(setting.name, certified_miou(setting, asked.scenes, asked.pilot).round(3), flush=True)
+        return
     known = read(asked.out)
     for setting in () if asked.table else settings():
         if asked.only in setting.name and setting.name not in known:
