@@ -36,8 +36,8 @@ class Until:
         Whether an interrupt (Ctrl-C) ends sampling rather than the program; a second one ends the program. Only where
         the main thread certifies: others hear of no interrupts.
     settled
-        An item gets no more samples once doubling their number raised its certified count, in the mean over the
-        budgets, by less than this share; by default it gets all of its samples.
+        An item gets no more samples once doubling their number raised its certified count, of the first target and in
+        the mean over the budgets, by less than this share; by default it gets all of its samples.
     clock
         Seconds, monotonic.
 
