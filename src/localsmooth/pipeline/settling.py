@@ -17,7 +17,8 @@ class Settling:
     """Certifies an item from its complete rounds, at growing numbers of samples, and ends it when it has settled.
 
     That is when its certified count (of the first target, by the last bound that does not search, in the mean over the
-    budgets) is less than a share higher than at half as many samples. Items that certify nothing yet go on. Which rounds are looked at depends on numbers of samples alone.
+    budgets) is less than a share higher than at half as many samples. Items that certify nothing yet go on. Which
+    rounds are looked at depends on numbers of samples alone.
 
     Valid for what holds at every number of samples at once, and for nothing else.
 
