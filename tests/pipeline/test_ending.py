@@ -518,3 +518,60 @@ def test_votes_of_one_state_never_meet_numbers_of_another(tmp_path: Path, monkey
     monkeypatch.setattr(DirectoryStore, "get_array", get_array)
     with pytest.raises(RunRecordError, match="while it was read"):
         recertify(tmp_path)
+
+
+def test_items_get_no_more_samples_once_their_counts_have_settled(tmp_path: Path) -> None:
+    """Item by item: what is left of each is not drawn, and its rounds so far are what is certified."""
+    settings, told = replace(JOINT, budgets=(0.0, 0.2)), Told()
+    result = run(tmp_path, 500, settings, until=Until(settled=0.02), progress=told)
+    looks = [number * CHUNK for number in (1, 2, 3, 4, 5, 7, 9)]
+    shorter = {n: run(n_bound=n, settings=settings) for n in looks}
+    counted = list[int]()
+    for item in range(2):
+        means = {n: float(made["certified"].isel(item=item, target=0, bound=-1).mean()) for n, made in shorter.items()}
+        before = {n: means[max(m for m in looks if 2 * m <= n)] for n in looks[1:]}
+        counted.append(next(n for n in before if means[n] - before[n] < 0.02 * means[n]))
+        np.testing.assert_array_equal(result["certified"][item], shorter[counted[-1]]["certified"][item])
+        assert f"item {item}: settled at {counted[-1]} samples of each output group" in told.said
+    assert counted == [200, 350]
+    saving = run_info(result).saving
+    assert saving is not None
+    assert saving.counted == tuple(GROUPS * n for n in counted)
+    with DirectoryStore(tmp_path, read_only=True) as store:
+        assert sum(kept.n for kept in store.finished().values()) == GROUPS * (sum(counted) + 2 * 20)
+    xr.testing.assert_equal(run(tmp_path, 500, settings), run(n_bound=500, settings=settings))  # it may go on
+
+
+def test_items_that_certify_nothing_yet_and_counts_that_rise_get_all_samples() -> None:
+    hopeless = run(thresholds=0.0, until=Until(settled=0.9))
+    assert run_info(hopeless).saving is None
+    rising = run(n_bound=150, until=Until(settled=1e-9), settings=replace(JOINT, budgets=(0.0, 0.3, 0.5)))
+    assert run_info(rising).saving is None
+
+
+@pytest.mark.parametrize("executor", ["serial", ThreadExecutor(2)])
+def test_counts_settle_where_groups_stop_early(executor: Any) -> None:
+    """Chunks are drawn ahead of a decision there; of items that have settled none is."""
+    easy = replace(JOINT, budgets=(0.0, 0.2))
+    result = run(None, 4000, easy, stop=StopWhenDecided(target=0.999), until=Until(settled=0.05), executor=executor)
+    saving = run_info(result).saving
+    assert saving is not None
+    assert max(saving.counted) < 1500 * GROUPS
+    assert (result["certified"].values > 0).all()
+
+
+def test_shares_are_read(tmp_path: Path) -> None:
+    made = Until.parse("10s", settled="2.5 %")
+    assert made is not None
+    assert (made.seconds, made.settled) == (10, 0.025)
+    made = Until.parse(None, settled="2%")
+    assert made is not None
+    assert made.settled == 0.02
+    for wrong in ("", "2", "0%", "100%", "-1%", "two%"):
+        with pytest.raises(InvalidInputError, match="until-settled"):
+            Until.parse(None, settled=wrong)
+    for wrong in (0.0, 1.0, float("nan")):
+        with pytest.raises(InvalidInputError, match="settled"):
+            Until(settled=wrong)
+    with pytest.raises(InvalidInputError, match="number of samples that is fixed"):
+        run(tmp_path, settings=replace(JOINT, simultaneous=Bonferroni()), until=Until(settled=0.1))

@@ -63,6 +63,7 @@ def certify(
     until_interrupted: bool,
     dry_run: bool,
     replay: int | None,
+    until_settled: str | None,
     log: Log,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them."""
@@ -83,7 +84,8 @@ def certify(
         if replay is not None:
             section = configuration.sampling.model_copy(update={"replay": replay})
             configuration = configuration.model_copy(update={"sampling": section})
-        share, until = None if part is None else Part.parse(part), Until.parse(time, interrupted=until_interrupted)
+        share = None if part is None else Part.parse(part)
+        until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
         try:
             result = run_configuration(configuration, out, told, store=store, part=share, until=until)
         except OtherPartsMissingError as finished:

@@ -73,6 +73,12 @@ _TIME: Any = typer.Option(
 _UNTIL_INTERRUPTED: Any = typer.Option(
     "--until-interrupted", help="End sampling at Ctrl-C, and certify what is complete; a second one gives up."
 )
+_UNTIL_SETTLED: Any = typer.Option(
+    "--until-settled",
+    help="Draw no more samples of an item once doubling them raised its certified count by less than a share, such as "
+    "2%, in the mean over the budgets.",
+    show_default=False,
+)
 
 
 @_command
@@ -107,6 +113,7 @@ def certify(
         int | None,
         typer.Option("--replay", help="Samples to draw again at the end, to compare their labels.", min=0),
     ] = None,
+    until_settled: Annotated[str | None, _UNTIL_SETTLED] = None,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Sample a model on some items, or on a graph, and certify them; the result is RUN/result.nc."""
@@ -208,6 +215,7 @@ def extend(
     ] = None,
     time: Annotated[str | None, _TIME] = None,
     until_interrupted: Annotated[bool, _UNTIL_INTERRUPTED] = False,
+    until_settled: Annotated[str | None, _UNTIL_SETTLED] = None,
     log: Annotated[Log, typer.Option("--log", help="Progress for people, or everything as lines of JSON.")] = Log.TEXT,
 ) -> None:
     """Add samples to a finished run and certify it again; needs a rule that allows looking, such as joint_count."""

@@ -17,7 +17,15 @@ from localsmooth.tasks import load_record
 __all__ = ["extend"]
 
 
-def extend(run: Path, samples: int, config: Path | None, time: str | None, until_interrupted: bool, log: Log) -> None:
+def extend(
+    run: Path,
+    samples: int,
+    config: Path | None,
+    time: str | None,
+    until_interrupted: bool,
+    until_settled: str | None,
+    log: Log,
+) -> None:
     """Draw what a larger number of samples takes beyond those of a finished run, and certify it again."""
     record = load_record(run)
     if samples < record.n_bound:
@@ -33,7 +41,7 @@ def extend(run: Path, samples: int, config: Path | None, time: str | None, until
             f"{run} was not made from a configuration file, so that its model is not known here",
             "Call certify in Python with the same task and a larger n_bound, into the same directory",
         )
-    until = Until.parse(time, interrupted=until_interrupted)
+    until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
     with telling(log) as told:
         grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
         try:

@@ -60,7 +60,8 @@ class Rounds:
     Attributes
     ----------
     tell
-        Called with an item and the number of samples of its longest group, after a round of it was completed.
+        Called with an item and the number of samples of its longest group, after a round of it was completed; not
+        after its last one.
     """
 
     tell: Callable[[int, int], None] | None = None
@@ -69,6 +70,7 @@ class Rounds:
         self._plan, self._groups, self._store = plan, groups, store
         self._stored: Container[ChunkKey] = ()
         self._items: dict[int, list[_Group] | None] = {}  # None where all is there
+        self._enough: set[int] = set()
 
     def begin(self, stored: Container[ChunkKey]) -> None:
         """Take note of which chunks are kept before any is drawn."""
@@ -82,6 +84,14 @@ class Rounds:
                 for group in range(self._groups[item])
             ]
             self._advance(item)
+
+    def end(self, item: int) -> None:
+        """Draw nothing more of an item; chunks that have begun are finished."""
+        self._enough.add(item)
+
+    def ended(self, item: int) -> bool:
+        """Whether nothing more of an item is to be drawn."""
+        return item in self._enough
 
     def take(self, record: ChunkRecord) -> None:
         """Take note of a chunk that was just kept."""

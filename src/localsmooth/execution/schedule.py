@@ -105,7 +105,7 @@ class Schedule:
 
     def next(self) -> Job | None:
         """A job that can start now; None if there is none before something in flight is done, or none at all."""
-        while not self._ready and not self._candidates and self._groups:
+        while not self._any_ready() and not self._candidates and self._groups:
             item = self._groups[0][0]
             self._enter(*self._groups.popleft())
             while self._rounds is not None and self._groups and self._groups[0][0] == item:
@@ -115,7 +115,11 @@ class Schedule:
         if self._ready:
             return heapq.heappop(self._ready)[2]
         # Nothing else is left to do: draw ahead where it is open whether the samples will count.
-        ahead = [(progress, chosen) for progress, chosen in self._open.values() if progress.to_draw]
+        ahead = [
+            (progress, chosen)
+            for (item, _), (progress, chosen) in self._open.items()
+            if progress.to_draw and not self._ended(item)
+        ]
         if not ahead:
             return None
         progress, chosen = min(ahead, key=lambda entry: entry[0].in_flight)
@@ -124,6 +128,15 @@ class Schedule:
     def passes_of(self, chunk: Chunk) -> float:
         """Passes over a whole item that one sample of a chunk is worth."""
         return float(self._shown[chunk.item][chunk.group])
+
+    def _ended(self, item: int) -> bool:
+        return self._rounds is not None and self._rounds.ended(item)
+
+    def _any_ready(self) -> bool:
+        """Whether a job can start now; those of items that have enough samples are left out."""
+        while self._ready and self._ended(self._ready[0][2].chunk.item):
+            heapq.heappop(self._ready)
+        return bool(self._ready)
 
     def done(self, record: ChunkRecord) -> int:
         """Keep a drawn chunk if it counts; returns how many samples fewer are missing now."""

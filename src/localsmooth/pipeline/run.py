@@ -44,8 +44,9 @@ class Run:
     scores
         How scores are counted; by default only where the settings need them, and as little as they need.
     until
-        When to end sampling before its plan: after some time, at Ctrl-C, or when somebody says so. What is complete by
-        then is certified, by rules that hold at every number of samples at once (`JointCount`, early stopping).
+        When to end sampling before its plan: after some time, at Ctrl-C, item by item when counts have settled, or when
+        somebody says so. What is complete by then is certified, by rules that hold at every number of samples at once
+        (`JointCount`, early stopping).
     configuration
         What to store as the configuration of the run: plain JSON values.
     candidates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -32,6 +32,7 @@ from localsmooth.pipeline.asked import described
 from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.live import Live, quick
 from localsmooth.pipeline.run import Run
+from localsmooth.pipeline.settling import Settling
 from localsmooth.pipeline.transferring import candidates_from, take_candidates
 from localsmooth.runs import FileStore, OtherRunError, SamplingPlan, Store
 from localsmooth.sampling import ItemTally, SamplingOptions, collect_ended, collect_tallies, unfinished_items
@@ -264,7 +265,8 @@ def _rounds(
         return None
     subject = assignment.subject
     rounds = Rounds(plan, [layout.outputs.count for layout in subject.layouts], store)
-    if live is None:
+    share = None if run.until is None else run.until.settled
+    if live is None and share is None:
         return rounds
 
     def certify_rounds(item: int) -> xr.Dataset:
@@ -275,10 +277,19 @@ def _rounds(
         record = _record(assignment, run, plan, begun=[item], extended=extended, settings={})
         return task.result(assignment.collect(tallies), quick(prove), record, store.configuration)
 
-    sharing = prove.counted().sharing
-    sequence = plan.stop is not None and not isinstance(sharing, CountRule)
-    rule = "a confidence sequence" if sequence else sharing.name
-    rounds.tell = Live(certify_rounds, live, rule)
+    looking: list[Callable[[int, int], None]] = []
+    if share is not None:
+        looking.append(Settling(certify_rounds, rounds.end, share, told.message))
+    if live is not None:
+        sharing = prove.counted().sharing
+        sequence = plan.stop is not None and not isinstance(sharing, CountRule)
+        looking.append(Live(certify_rounds, live, "a confidence sequence" if sequence else sharing.name))
+
+    def tell(item: int, n: int) -> None:
+        for look in looking:
+            look(item, n)
+
+    rounds.tell = tell
     return rounds
 
 
