@@ -30,7 +30,7 @@ def images(count: int = 1) -> list[np.ndarray]:
 
 def make_run(out: Path, count: int = 1, **changes: Any) -> Path:
     """Certify thresholds on pictures of noise: outputs from hopeless to unanimous."""
-    items = images(count)
+    items = changes.pop("images", None) or images(count)
     arguments: dict[str, Any] = {
         "labels": [(item[0] > 0.5).astype(np.int64) for item in items],
         "layout": GridLayout((2, 2), 0.2, 0.5),

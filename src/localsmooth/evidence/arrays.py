@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
+import torch
 import xarray as xr
 
 from localsmooth.certificates import CertifiedOutputs
@@ -21,7 +23,7 @@ from localsmooth.noise import Noise
 from localsmooth.results import ACCURACY, AGREEMENT, RATIO
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import RunRecord, Task, alike, certified_ways, noise_from_configuration
-from localsmooth.tasks.arrays import NormBall, SampledItem, Settings, item_stakes
+from localsmooth.tasks.arrays import NormBall, SampledItem, Settings, drawing_charge, item_stakes
 
 __all__ = ["CheckedArrays", "check_arrays"]
 
@@ -106,6 +108,7 @@ def check_arrays(
         return made
     if not isinstance(settings.threat, NormBall):
         ledger.leave(f"not checked: that the collective problem allows every {result.attrs['threat']}")
+    _check_drawing(pairs, noise, settings.alpha, record.n_bound, ledger)
     for item, each in pairs:
         with ledger.step(item.name):
             _check_item(item, noise, each, result.sel(item=item.name), known, made)
@@ -119,6 +122,25 @@ def check_arrays(
         ledger.leave(f"not checked: {text}: no proof was found in the time that searches have")
     _note_differences(result, again, settings, ledger)
     return made
+
+
+def _check_drawing(
+    pairs: Sequence[tuple[SampledItem, Settings]], noise: Noise, alpha: float, n_bound: int, ledger: Ledger
+) -> None:
+    """Where noise is drawn from tables on a grid: items lie on it, and alpha pays for what the tables leave open."""
+    paid = 0
+    for item, each in pairs:
+        charge = drawing_charge(noise, item.layout, item.image.shape, n_bound)
+        if charge is not None:
+            with ledger.step("noise on a grid"):
+                noise.require_item(torch.as_tensor(item.image))
+            left = Fraction(each.alpha) + Fraction(charge)
+            problem = f"{item.name}: drawing leaves {charge}, and bounds at {each.alpha} leave less of alpha = {alpha}"
+            demand(left <= Fraction(alpha), "noise on a grid", problem)
+            paid += 1
+    if paid:
+        ledger.holds("items lie on the grid of the noise, and alpha pays for what its tables leave open", paid, "items")
+        ledger.note("how much tables of noise on a grid leave open is taken from their own proof")
 
 
 def _check_item(

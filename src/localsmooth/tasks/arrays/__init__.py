@@ -11,6 +11,7 @@ from localsmooth.tasks.arrays.item import (
     item_stakes,
     target_kinds,
 )
+from localsmooth.tasks.arrays.reserve import drawing_charge
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
 from localsmooth.tasks.arrays.threat import THREATS, Flips, ItemThreat, Kind, NormBall, PerPosition
@@ -33,6 +34,7 @@ __all__ = [
     "class_names_of",
     "counted_outputs",
     "counting_groups",
+    "drawing_charge",
     "equally_spaced",
     "item_stakes",
     "layouts_of",
