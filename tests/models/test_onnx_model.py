@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 
@@ -176,10 +177,72 @@ def test_fingerprint_covers_weights_kept_beside_the_file(tmp_path):
     path = pointwise_onnx(tmp_path / "m.onnx", WEIGHT, BIAS, shape=(None, 2, None, None))
     network = onnx.load(path)
     onnx.save(network, path, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
-    x = batch(1, 2, 3, 3)
+    x = batch(1, 2, 3, 4)
     before = OnnxModel(path, bounds=(0, 1))
     prediction, fingerprint = before(x), before.fingerprint()
     (np.fromfile(tmp_path / "m.onnx.data", np.float32) + 1).tofile(tmp_path / "m.onnx.data")
     after = OnnxModel(path, bounds=(0, 1))
     assert not torch.equal(after(x), prediction)
     assert after.fingerprint() != fingerprint
+
+
+def with_further_inputs(path):
+    """Two classes: ±(gain · x + state) · rate, with a state for each sample of the batch."""
+    floats, whole = TensorProto.FLOAT, TensorProto.INT64
+    inputs = [
+        helper.make_tensor_value_info("x", floats, ["batch", 1, 8]),
+        helper.make_tensor_value_info("gain", floats, []),
+        helper.make_tensor_value_info("rate", whole, [1]),
+        helper.make_tensor_value_info("state", floats, ["batch", 1, 8]),
+    ]
+    nodes = [
+        helper.make_node("Mul", ["x", "gain"], ["louder"]),
+        helper.make_node("Add", ["louder", "state"], ["moved"]),
+        helper.make_node("Cast", ["rate"], ["factor"], to=floats),
+        helper.make_node("Mul", ["moved", "factor"], ["one"]),
+        helper.make_node("Neg", ["one"], ["other"]),
+        helper.make_node("Concat", ["one", "other"], ["scores"], axis=1),
+    ]
+    outputs = [helper.make_tensor_value_info("scores", floats, ["batch", 2, 8])]
+    graph = helper.make_graph(nodes, "further", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.checker.check_model(model)
+    onnx.save(model, str(path))
+    return path
+
+
+CONSTANTS = {"gain": 2, "rate": [3], "state": np.linspace(-1, 0.5, 8).reshape(1, 1, 8)}
+
+
+@pytest.mark.parametrize("samples", [1, 5])
+def test_further_inputs_are_constants(tmp_path, samples):
+    model = OnnxModel(with_further_inputs(tmp_path / "m.onnx"), bounds=(0, 1), inputs=CONSTANTS)
+    x = batch(samples, 1, 8)
+    one = 3 * (2 * x.numpy() + CONSTANTS["state"])
+    for again in (model, copy.deepcopy(model)):
+        np.testing.assert_allclose(again(x).numpy(), np.concatenate([one, -one], axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_runs_know_the_values_of_further_inputs(tmp_path):
+    path = with_further_inputs(tmp_path / "m.onnx")
+    marks = {
+        OnnxModel(path, bounds=None, inputs={**CONSTANTS, **more}).fingerprint()
+        for more in ({}, {"gain": 2.5}, {"rate": [4]}, {"state": np.zeros((1, 1, 8))})
+    }
+    assert len(marks) == 4
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "one must be left for the item"),
+        ({**CONSTANTS, "x": np.zeros((1, 1, 8))}, "one must be left for the item"),
+        ({**CONSTANTS, "more": 1}, "no input 'more'"),
+        ({**CONSTANTS, "rate": [2.5]}, "does not fit"),
+        ({**CONSTANTS, "gain": float("nan")}, "does not fit"),
+        ({**CONSTANTS, "rate": ["3"]}, "Pass numbers"),
+    ],
+)
+def test_further_inputs_that_do_not_fit(tmp_path, inputs, message):
+    with pytest.raises(InvalidInputError, match=message):
+        OnnxModel(with_further_inputs(tmp_path / "m.onnx"), bounds=None, inputs=inputs)

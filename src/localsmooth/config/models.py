@@ -174,6 +174,8 @@ class OnnxModelSection(AdaptedModelSection):
     """The file."""
     output_name: str | None = None
     """Which output to read; needed where the file has several."""
+    inputs: dict[str, Any] = Field(default_factory=dict)
+    """Values of further inputs, by name, such as { sr = 16000 }: numbers or lists of them, the same in every call."""
 
     def build(self, sampling: SamplingSection) -> Model:
         """Open the file.
@@ -184,7 +186,7 @@ class OnnxModelSection(AdaptedModelSection):
             Not heeded, with a warning where it asks for something.
         """
         _warn_if_ignored(sampling)
-        return OnnxModel(self.path, output_name=self.output_name, **self._described())
+        return OnnxModel(self.path, output_name=self.output_name, inputs=self.inputs, **self._described())
 
 
 class CallableModelSection(AdaptedModelSection):

@@ -27,9 +27,19 @@ __all__ = ["OnnxModel"]
 _PRECISIONS = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
+_CONSTANTS = {
+    **_PRECISIONS,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(uint8)": np.uint8,
+    "tensor(bool)": np.bool_,
+}
+
+
 class OnnxModel(Adapter):
     """A segmenter or classifier stored as an ONNX file with one input of shape (batch, channels, *spatial).
 
+    Further inputs, such as a sampling rate or the state of a recurrent network, are constants: every call begins anew.
     Fixed and free axes both work: where the file fixes the batch, samples go through in pieces of that size (one by one
     where it declares a free axis and yet takes single samples only).
 
@@ -54,6 +64,9 @@ class OnnxModel(Adapter):
         Axis of the output that holds the classes, the batch being axis 0: −1 where they lie last; see `Adapter`.
     output_name
         Which output to read; needed where there are several.
+    inputs
+        Values of all further inputs, by name. An axis of size 1 that the file calls like the batch axis of the item's
+        input is repeated for every sample.
     threads
         Threads within an operator; None for ONNX Runtime's own choice.
     providers
@@ -81,6 +94,7 @@ class OnnxModel(Adapter):
         upsample: Upsample | None = None,
         class_axis: ClassAxis | None = None,
         output_name: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
         threads: int | None = None,
         providers: Sequence[str] = ("CPUExecutionProvider",),
         told: bool = False,
@@ -93,6 +107,7 @@ class OnnxModel(Adapter):
             raise InvalidInputError("threads", f"got {threads}", "Pass at least 1, or None")
         self._threads = threads
         self._providers = tuple(providers)
+        self._constants = {name: np.array(value) for name, value in (inputs or {}).items()}
         self._open()
         self._output_name = self._choose_output(output_name)
         if classes is None and threshold is None and output is not OutputKind.LABELS:
@@ -126,18 +141,32 @@ class OnnxModel(Adapter):
             raise InvalidInputError(
                 "path", f"ONNX Runtime cannot load {self._path}: {error}", "Check the file"
             ) from error
-        inputs = self._session.get_inputs()
-        if len(inputs) != 1:
-            names = [i.name for i in inputs]
-            raise InvalidInputError("path", f"the network has the inputs {names}", "Export it with a single input")
-        if inputs[0].type not in _PRECISIONS:
+        declared = {one.name: one for one in self._session.get_inputs()}
+        if strange := sorted(self._constants.keys() - declared.keys()):
+            raise InvalidInputError("inputs", f"the network has no input {strange[0]!r}", f"It has {list(declared)}")
+        left = [one for one in declared.values() if one.name not in self._constants]
+        if len(left) != 1:
             raise InvalidInputError(
-                "path", f"the network takes {inputs[0].type}", "Export it with a floating-point input"
+                "inputs",
+                f"the network has the inputs {list(declared)}, of which one must be left for the item",
+                "Pass the values of all others, such as inputs={'sr': 16000, 'state': np.zeros((2, 1, 128))}",
             )
-        self._input_name: str = inputs[0].name
-        self._precision = _PRECISIONS[inputs[0].type]
-        self._input_shape: tuple[int | None, ...] = tuple(_fixed(size) for size in inputs[0].shape)
+        item = left[0]
+        if item.type not in _PRECISIONS:
+            raise InvalidInputError("path", f"the network takes {item.type}", "Export it with a floating-point input")
+        self._input_name: str = item.name
+        self._precision = _PRECISIONS[item.type]
+        self._input_shape: tuple[int | None, ...] = tuple(_fixed(size) for size in item.shape)
         self._batch_size: int | None = self._input_shape[0] if self._input_shape else None
+        batch_axis = item.shape[0] if item.shape else None
+        self._repeated: dict[str, int] = {}
+        for name, value in self._constants.items():
+            self._constants[name] = _constant(name, value, declared[name].type)
+            axes = [
+                axis for axis, size in enumerate(declared[name].shape) if isinstance(size, str) and size == batch_axis
+            ]
+            if axes and self._constants[name].ndim > axes[0] and self._constants[name].shape[axes[0]] == 1:
+                self._repeated[name] = axes[0]
 
     def _choose_output(self, wanted: str | None) -> str:
         names: list[str] = [o.name for o in self._session.get_outputs()]
@@ -190,7 +219,11 @@ class OnnxModel(Adapter):
 
     def _run(self, values: np.ndarray) -> np.ndarray:
         try:
-            made = np.asarray(self._session.run([self._output_name], {self._input_name: values})[0])
+            fed = {
+                name: np.repeat(value, len(values), axis=self._repeated[name]) if name in self._repeated else value
+                for name, value in self._constants.items()
+            }
+            made = np.asarray(self._session.run([self._output_name], {self._input_name: values, **fed})[0])
         except Exception as error:  # ONNX Runtime's own errors share no base class, and do not travel between processes
             raise ModelFailedError(
                 f"ONNX Runtime cannot run {self._path} on a batch of shape {values.shape}: {error}"
@@ -233,6 +266,8 @@ class OnnxModel(Adapter):
                 with other.open("rb") as handle:
                     state.update(hashlib.file_digest(handle, "sha256").digest())
         state.update(repr(sorted({**self._configuration(), "output_name": self._output_name}.items())).encode())
+        for name, value in sorted(self._constants.items()):
+            state.update(f"{name} {value.dtype.str} {value.shape}".encode() + value.tobytes())
         return state.hexdigest()
 
 
@@ -248,6 +283,18 @@ def _external_files(content: bytes) -> set[str]:
         with contextlib.suppress(UnicodeDecodeError):
             names.add(path.decode().replace("\\", "/"))
     return names
+
+
+def _constant(name: str, value: np.ndarray, declared: str) -> np.ndarray:
+    """The value of a further input in the type that the file declares."""
+    if declared not in _CONSTANTS or value.dtype.kind not in "biuf":
+        raise InvalidInputError("inputs", f"{name} is {value.dtype}, for {declared}", "Pass numbers")
+    with np.errstate(over="ignore"):
+        made = np.ascontiguousarray(value, dtype=_CONSTANTS[declared]).reshape(value.shape)
+    exact = made.dtype.kind == "f" or np.array_equal(made, value)
+    if not exact or not np.isfinite(value).all() or not np.isfinite(made).all():
+        raise InvalidInputError("inputs", f"{name} does not fit {declared}", "Pass numbers of that type")
+    return made
 
 
 def _fixed(size: Any) -> int | None:
