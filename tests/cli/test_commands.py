@@ -98,7 +98,7 @@ def test_executor_and_log_are_chosen_on_the_command_line(folder: Path) -> None:
         *("--executor", "processes", "--workers", 1, "--log", "json"),
     )
     assert (first.exit_code, second.exit_code) == (0, 0)
-    assert "images/s" in first.stderr
+    assert "samples/s)" in first.stderr
     events = [json.loads(line) for line in second.output.splitlines()]
     kinds = [event["event"] for event in events]
     assert (kinds[0], kinds[-5:]) == ("message", ["summary", *["certifying"] * 3, "result"])

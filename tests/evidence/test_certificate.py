@@ -93,7 +93,10 @@ def test_the_pair_is_verified_and_what_was_changed_is_named(folder: Path, tmp_pa
     assert "signed" in found.checked[-1].what
     unsigned = verify_run(copy / "run", certificate)
     assert not unsigned.complete
-    assert "no public key was named" in unsigned.unchecked[0]
+    assert "no public key was named (--public-key" in unsigned.unchecked[0]
+    (copy / "run" / "overlap.nc").write_bytes(b"anything")
+    (copy / "run" / "report.html").write_bytes(b"anything")
+    assert "not looked at: overlap.nc, report.html" in verify_run(copy / "run").notes
     text = certificate.read_bytes()
     certificate.write_bytes(text.replace(b'"alpha": 0.05', b'"alpha": 0.01'))
     with pytest.raises(DoesNotHoldError, match=r"promise\.alpha: not what the run says"):

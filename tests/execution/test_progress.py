@@ -109,7 +109,7 @@ def test_summary_is_one_readable_line() -> None:
     console = Console(file=io.StringIO(), width=400)
     RichProgress(console).finish(SamplingSummary(12_000, 60.0, ("made-up GPU (cuda)",), 3 << 30, 5 << 20, 123.4))
     assert console.file.getvalue() == (  # type: ignore[attr-defined]
-        "12,000 samples in 60.0 s (200.0 images/s), on made-up GPU (cuda), peak memory 3,072 MiB a process, "
+        "12,000 samples in 60.0 s (200.0 samples/s), on made-up GPU (cuda), peak memory 3,072 MiB a process, "
         "5 MiB a GPU, 123 J of this machine's processors\n"
     )
 

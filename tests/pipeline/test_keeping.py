@@ -93,6 +93,17 @@ def test_another_noise_level_is_named_by_its_key(tmp_path: Path) -> None:
         run(tmp_path, sigma_max=0.7, alpha=0.01)
 
 
+def test_fewer_samples_than_a_run_has_are_refused_with_the_number_that_it_has(tmp_path: Path) -> None:
+    for number in (100, 50):
+        plan = SamplingPlan(n_candidate=10, n_bound=number, seed=1, chunk_size=50)
+        wanted = {"plan": plan, "configuration": CONFIGURATION | {"sampling": {"n_bound": number}}}
+        if number == 100:
+            run(tmp_path, **wanted)
+        else:
+            with pytest.raises(OtherRunError, match=r"has more samples than are asked for.*set n_bound = 100"):
+                run(tmp_path, **wanted)
+
+
 def test_keys_are_named_for_interrupted_runs_too(tmp_path: Path) -> None:
     class Stop(NoProgress):
         def advance(self, samples: int) -> None:

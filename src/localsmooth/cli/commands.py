@@ -67,7 +67,7 @@ def _at_home(value: Any) -> Any:
 _TIME: Any = typer.Option(
     "--time",
     help="End sampling after so long, such as 90s, 10min or 1h30min, and certify what is complete. Needs a rule that "
-    "allows looking, such as joint_count.",
+    "allows looking, such as joint_count; the default becomes it.",
     show_default=False,
 )
 _UNTIL_INTERRUPTED: Any = typer.Option(

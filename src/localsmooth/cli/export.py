@@ -18,5 +18,5 @@ def export(run: Path, certificate: Path, key: Path | None, log: Log) -> None:
     with telling(log) as teller, told.failing():
         found = export_certificate(run, certificate, key, tell=told.checked)
         told.summary(found)
-        signed = "" if key is None else f", signed in {certificate}.sig"
-        teller.say(f"Certificate: {certificate}{signed}. Check it: localsmooth verify {run} {certificate}")
+        signed, public = ("", "") if key is None else (f", signed in {certificate}.sig", " --public-key PUBLIC.pem")
+        teller.say(f"Certificate: {certificate}{signed}. Check it: localsmooth verify {run} {certificate}{public}")

@@ -72,7 +72,7 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         known = {
             "accuracy": numbers["accuracy"],
             "mIoU": numbers["miou"],
-            "mIoU without abstaining": numbers["candidate_miou"],
+            "mIoU of candidates": numbers["candidate_miou"],
             "abstaining": numbers["abstention"],
         }
         shown = ", ".join(f"{word} {value:.3f}" for word, value in known.items() if value is not None)
@@ -112,12 +112,12 @@ def _print_agreement(agreement: CleanAgreement, console: Console) -> None:
     overall = agreement.overall
     console.print(
         f"  Agreement with the clean model: {percent(overall.candidate_share)} of {overall.clean} outputs, "
-        f"{percent(overall.certified_share)} without abstaining."
+        f"{percent(overall.certified_share)} where an abstention counts as lost."
     )
     if agreement.differs:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("clean class")
-        for heading in ("outputs", "keep it", "without abstaining"):
+        for heading in ("outputs", "keep it", "and do not abstain"):
             table.add_column(heading, justify="right")
         for one in agreement.classes:
             shares = (percent(one.candidate_share), percent(one.certified_share))

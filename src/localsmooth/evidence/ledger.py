@@ -58,7 +58,7 @@ class Verification:
     unchecked
         What the run or the result says and was not checked, and why.
     notes
-        What is true, and weaker than what the tallies give.
+        What is true, and weaker than what the tallies give; and files beside the result that are not looked at.
     trusted
         What no verification from a run alone can show.
     """

@@ -18,6 +18,7 @@ __all__ = ["export_certificate", "verify_run"]
 
 _LARGEST = 1 << 28
 _PAIR = "certificate"
+_RESULT, _SHOWN = "result.nc", {".nc", ".html", ".csv"}
 
 AnyPath = str | os.PathLike[str]
 
@@ -60,9 +61,11 @@ def verify_run(
     if file is not None and not file.is_file():
         raise InvalidInputError("certificate", f"{file} is no file", "Name a certificate that export wrote")
     evidence = walk(run, tell, kept_proofs)
-    if file is None:
-        return evidence.verification
     ledger = Ledger(tell)
+    if beside := _others(Path(evidence.store.path)):
+        ledger.note(f"not looked at: {', '.join(beside)}")
+    if file is None:
+        return evidence.verification.extended(ledger)
     with ledger.step(_PAIR):
         if file.stat().st_size > _LARGEST:
             raise ValueError("the file is too large to be a certificate")
@@ -75,13 +78,18 @@ def verify_run(
     if public_key is not None:
         with ledger.step("signature"):
             if not signature.is_file():
-                raise ValueError(f"there is no {signature}")
+                raise ValueError(f"there is no {signature}; ask for it, or name no public key")
             if problem := signature_problem(text, signature.read_bytes(), expanded(public_key)):
                 raise ValueError(problem)
         ledger.holds("the certificate was signed with the key that belongs to the public one", 1, "signatures")
     elif signature.is_file():
-        ledger.leave(f"not checked: {signature}, since no public key was named")
+        ledger.leave(f"not checked: {signature}, since no public key was named (--public-key, public_key= in Python)")
     return evidence.verification.extended(ledger)
+
+
+def _others(folder: Path) -> list[str]:
+    """Results and pages beside `result.nc`, which whoever is shown the directory may take for verified."""
+    return sorted(path.name for path in folder.iterdir() if path.suffix in _SHOWN and path.name != _RESULT)
 
 
 def export_certificate(

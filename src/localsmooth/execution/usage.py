@@ -49,7 +49,7 @@ class SamplingSummary:
 
     def __str__(self) -> str:
         """One line for a user."""
-        parts = [f"{self.samples:,} samples in {self.seconds:,.1f} s ({self.rate:,.1f} images/s)"]
+        parts = [f"{self.samples:,} samples in {self.seconds:,.1f} s ({self.rate:,.1f} samples/s)"]
         parts.append("on " + (", ".join(self.devices) or "an unknown device"))
         if self.peak_memory is not None:
             parts.append(f"peak memory {self.peak_memory / _MEBI:,.0f} MiB a process")

@@ -62,11 +62,11 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
     smallest, largest = float(values.min()), float(values.max())
     slack = 1e-6 * (high - low)  # rounding in an image library; bounds only matter to noise that clamps
     if not (smallest >= low - slack and largest <= high + slack):
-        hint = "other units than the model declares?"
+        hint = "other units than the model declares"
         if low == 0 and smallest < -slack:
-            hint = "an image that is already normalised? Normalisation belongs to the model."
+            hint = "perhaps an image that is already normalised; normalisation belongs to the model"
         elif low >= -1 and high <= 1 and largest > 2:
-            hint = f"a 0..255 image for a [{low:g},{high:g}] model?"
+            hint = f"perhaps a 0..255 image for a [{low:g},{high:g}] model"
         raise InvalidInputError(
             "item",
             f"values from {smallest:g} to {largest:g} lie outside the declared bounds [{low:g}, {high:g}]: {hint}",

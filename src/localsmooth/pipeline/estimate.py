@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ __all__ = ["Estimate", "Sight", "plan"]
 _LOOKS = 24  # samples of a calibration item at each level
 _LEVELS = 3
 _MOMENT = 0.3  # seconds
+_MEBI = 1 << 20
 _SEED = 1 << 129 | 0x51647  # longer than a seed of a run may be, so that none can be equal
 
 
@@ -124,6 +126,28 @@ class Estimate:
     def seconds(self) -> float | None:
         """Time that sampling will take at the measured rate; certifying comes on top. None if it is not known."""
         return None if self.passes is None or not self.rate else self.passes / self.rate
+
+    def __str__(self) -> str:
+        """What `localsmooth plan` says."""
+        lines = [f"{_several(self.items, 'item')}, {_several(self.groups, 'output group')} in all"]
+        if self.samples is not None and self.passes is not None:
+            most = "at most " if self.stops_early else ""
+            passes = "" if round(self.passes) == self.samples else f", as much work as {self.passes:,.0f} whole passes"
+            lines.append(f"Model: {most}{self.samples:,} forward passes{passes}")
+        if self.seconds is not None and self.rate is not None:
+            lines.append(
+                f"Time: about {_duration(self.seconds)} of sampling, at the {self.rate:,.1f} passes/s measured over "
+                f"{self.timed:,.0f} passes; certifying comes on top"
+            )
+        if self.memory is not None:
+            lines.append(f"Memory: {self.memory / _MEBI:,.0f} MiB a process")
+        if self.disk is not None:
+            lines.append(f"Disk: {self.disk / _MEBI:,.1f} MiB of tallies")
+        lines += [text for text in (self.reach, self.scale) if text]
+        lines += self.notes
+        lines += [f"On calibration items, {sight}" for sight in self.sights]
+        lines += [self.unseen] if self.unseen else []
+        return "\n".join(lines)
 
 
 def plan(
@@ -355,3 +379,11 @@ def _few(levels: Float[np.ndarray, "pairs parameters"]) -> list[Float[np.ndarray
     distinct = np.unique(levels, axis=0)
     places = np.unique(np.linspace(0, len(distinct) - 1, _LEVELS).round().astype(int))
     return [distinct[place] for place in places]
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else str(timedelta(seconds=round(seconds)))

@@ -206,6 +206,8 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
         changes = _changes(_read(path), configuration)
         if not changes:
             raise
+        if len(changes) == 1 and (fewer := _fewer_samples(_read(path), configuration)):
+            raise OtherRunError(f"{store.path} {fewer}, or use another run directory") from None
         shown = "; ".join(changes[:8]) + (f"; and {len(changes) - 8} more" if len(changes) > 8 else "")
         raise OtherRunError(
             f"{store.path} holds tallies of another configuration: {shown}. Tallies of different distributions must "
@@ -235,6 +237,17 @@ def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     return [
         f"{key} was {json.dumps(before.get(key))} and is {json.dumps(now.get(key))}" for key in there.differences(here)
     ]
+
+
+def _fewer_samples(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """What to do where a run has more samples than are asked for; empty where it has not."""
+    before, now = (RunIdentity(dict(content)).leaves().get("sampling.n_bound") for content in (kept, wanted))
+    if not isinstance(before, int) or not isinstance(now, int) or before <= now:
+        return ""
+    return (
+        f"has more samples than are asked for: sampling.n_bound was {before} and is {now}. Samples that were drawn are "
+        f"never left out, or they could be chosen: set n_bound = {before}"
+    )
 
 
 def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> None:
