@@ -12,7 +12,8 @@ import pytest
 import xarray as xr
 
 from localsmooth.baselines import Cohen
-from localsmooth.evidence import DoesNotHoldError, verify_run
+from localsmooth.errors import InvalidInputError
+from localsmooth.evidence import DoesNotHoldError, export_certificate, verify_run
 from localsmooth.layout import GridLayout
 from localsmooth.pipeline import recertify
 from localsmooth.results import load_result, save_result
@@ -180,6 +181,14 @@ def surer_candidates(run: Path) -> None:
     rewrite_array(run, "item0-candidate-votes", lambda votes: np.minimum(votes + 1, 20).astype(votes.dtype))
 
 
+def halves_of_votes(run: Path) -> None:
+    rewrite_array(run, "item0-votes", lambda votes: votes + 0.5)
+
+
+def groups_that_are_no_numbers(run: Path) -> None:
+    rewrite_array(run, "output-groups", lambda groups: groups + 0.5)
+
+
 def record_of_more_samples(run: Path) -> None:
     rewrite_record(run, lambda content: content.update(n_bound=3000))
 
@@ -232,6 +241,8 @@ def no_record(run: Path) -> None:
         (another_input, "image|input"),
         (better_candidates, "candidate"),
         (surer_candidates, "candidate stage|not what follows"),
+        (halves_of_votes, "no whole numbers|not what follows"),
+        (groups_that_are_no_numbers, "chunks: does not hold"),
         (record_of_more_samples, "does not belong"),
         (record_of_larger_alpha, "alpha|not what follows"),
         (record_of_other_noise, "does not belong"),
@@ -316,6 +327,16 @@ def test_votes_of_the_candidate_stage_that_are_left_out_are_missed(run: Path):
     (run / "arrays" / "item0-candidate-votes.array").unlink()
     save_result(recertify(run), run / "result.nc")
     assert "does not keep" in verify_run(run).unchecked[0]
+
+
+def test_nothing_is_exported_of_a_result_that_nothing_was_compared_with(run: Path, tmp_path: Path):
+    """Whoever names a class that nobody knows could write anything into the result."""
+    rewrite_record(run, lambda content: content["settings"].update(threat={"name": "nobody knows"}))
+    change_result(run, raised)
+    assert "anything in the result" in verify_run(run).unchecked[0]
+    with pytest.raises(InvalidInputError, match="nothing in its result could be checked"):
+        export_certificate(run, tmp_path / "certificate.json")
+    assert not (tmp_path / "certificate.json").exists()
 
 
 def test_a_weaker_count_is_true_and_noted(run: Path):

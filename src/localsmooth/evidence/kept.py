@@ -84,6 +84,10 @@ def _check_layout(layout: Layout, number: int, sealed: str, store: DirectoryStor
 def _check_votes(item: SampledItem, groups: Mapping[int, GroupVotes]) -> None:
     labels = item.layout.outputs.labels.ravel()
     votes = item.votes
+    first = [] if votes.candidate_votes is None else [votes.candidate_votes.votes]
+    numbers = [votes.votes, votes.candidate, np.asarray(votes.n), *first]
+    whole = all(each.dtype.kind in "iu" for each in numbers)
+    demand(whole, _STEP, f"{item.name}: votes or candidates are no whole numbers")
     n = np.broadcast_to(np.asarray(votes.n, np.int64), labels.shape)
     demand(set(np.unique(labels).tolist()) == set(groups), _STEP, f"{item.name}: groups are not those of the chunks")
     rounds: set[int] = set()

@@ -32,6 +32,7 @@ TRUSTED = (
     "tallies are what the model predicted: nobody drew again until they were to their liking",
     "labels, clean predictions, names, units, and which outputs are ignored",
     "when and on what samples were drawn, what they cost, and what drawing some of them again has shown",
+    "the attacks that a result shows, and what they leave (upper, attack, falls): they promise nothing",
     "alpha, budgets, targets and rule were chosen before these tallies were looked at",
     "the assumptions about noise, layout and threat, and that this program is right",
 )
@@ -56,6 +57,8 @@ class Evidence:
         Verified proofs by item and target.
     open
         Counts of which no proof was found, and which no attack contradicts.
+    compared
+        Whether the result was compared with anything: not where the record cannot give back what was asked.
     """
 
     verification: Verification
@@ -66,6 +69,7 @@ class Evidence:
     rules: Sequence[str]
     proofs: KeptProofs
     open: Sequence[str]
+    compared: bool
 
 
 def walk(
@@ -130,7 +134,17 @@ def walk(
                 "again from what the run keeps, by the code that made it"
             )
             compare_counts(result, again, settings, ledger)
-    return Evidence(ledger.close(TRUSTED), record, store, result, tallies, found.rules, found.proofs, found.open)
+    return Evidence(
+        ledger.close(TRUSTED),
+        record,
+        store,
+        result,
+        tallies,
+        found.rules,
+        found.proofs,
+        found.open,
+        settings is not None,
+    )
 
 
 def _settings(folder: Path, ledger: Ledger) -> Any:
