@@ -52,7 +52,10 @@ class Within:
     def alone(self, chunk: Chunk | None = None) -> Generator[None]:
         """Let no thread tell anything within the block; a chunk that came back is no longer being drawn.
 
-        What a progress raised when it was told something in the meantime is raised here.
+        Raises
+        ------
+        Exception
+            What a progress raised when it was told something in the meantime.
         """
         with self._lock:
             if self._failed is not None:
