@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from localsmooth.evidence import DoesNotHoldError, verify_run
+from localsmooth.baselines import Cohen
+from localsmooth.errors import InvalidInputError
+from localsmooth.evidence import DoesNotHoldError, export_certificate, verify_run
+from localsmooth.layout import GridLayout
 from localsmooth.pipeline import recertify
 from localsmooth.results import load_result, save_result
 from localsmooth.runs import Chunk, DirectoryStore, record
@@ -178,6 +181,14 @@ def surer_candidates(run: Path) -> None:
     rewrite_array(run, "item0-candidate-votes", lambda votes: np.minimum(votes + 1, 20).astype(votes.dtype))
 
 
+def halves_of_votes(run: Path) -> None:
+    rewrite_array(run, "item0-votes", lambda votes: votes + 0.5)
+
+
+def groups_that_are_no_numbers(run: Path) -> None:
+    rewrite_array(run, "output-groups", lambda groups: groups + 0.5)
+
+
 def record_of_more_samples(run: Path) -> None:
     rewrite_record(run, lambda content: content.update(n_bound=3000))
 
@@ -188,6 +199,18 @@ def record_of_larger_alpha(run: Path) -> None:
 
 def record_of_other_noise(run: Path) -> None:
     rewrite_record(run, lambda content: content.update(noise={"distribution": "uniform", "clamp": False}))
+
+
+def record_of_other_bounds(run: Path) -> None:
+    rewrite_record(run, lambda content: content.update(input_bounds=[0.0, 255.0]))
+
+
+def record_of_more_classes(run: Path) -> None:
+    rewrite_record(run, lambda content: content["class_names"].append("one more"))
+
+
+def record_of_other_candidates(run: Path) -> None:
+    rewrite_record(run, lambda content: content.update(candidates={"run": "other", "model": "other"}))
 
 
 def no_result(run: Path) -> None:
@@ -218,9 +241,14 @@ def no_record(run: Path) -> None:
         (another_input, "image|input"),
         (better_candidates, "candidate"),
         (surer_candidates, "candidate stage|not what follows"),
+        (halves_of_votes, "no whole numbers|Expected type"),
+        (groups_that_are_no_numbers, "chunks: does not hold"),
         (record_of_more_samples, "does not belong"),
         (record_of_larger_alpha, "alpha|not what follows"),
         (record_of_other_noise, "does not belong"),
+        (record_of_other_bounds, "does not belong"),
+        (record_of_more_classes, "does not belong"),
+        (record_of_other_candidates, "which model chose the candidates"),
         (no_result, "result"),
         (no_record, "no finished run"),
     ],
@@ -261,6 +289,7 @@ def raised_slightly(result: xr.Dataset) -> None:
         (lambda r: r["lower_probability"].__setitem__(slice(None), r["lower_probability"] ** 0.9), "lower_probability"),
         (lambda r: r["image"].__setitem__(slice(None), r["image"] / 2), "image"),
         (lambda r: r["budget"].attrs.update(units="other"), "budget"),
+        (lambda r: r["certified"].attrs.update(long_name="robust whatever happens"), "attributes of certified"),
         (lambda r: r.attrs.update(alpha=0.001), "alpha"),
         (lambda r: r.attrs.update(threat="anything at all"), "threat"),
         (lambda r: r.attrs.update(assumptions="[]"), "assumptions"),
@@ -283,6 +312,31 @@ def test_a_stretched_budget_is_found(run: Path):
     )
     with pytest.raises(DoesNotHoldError, match="budget"):
         verify_run(run)
+
+
+def test_what_a_baseline_proves_before_rounding_is_compared(tmp_path: Path):
+    run = make_run(tmp_path / "run", method=Cohen(), layout=GridLayout((1, 1), 0.3, 0.3))
+    assert "baseline cohen" in verify_run(run).unchecked[0]
+    change_result(run, lambda result: result["lower"].__setitem__(slice(None), result["lower"] + 1))
+    with pytest.raises(DoesNotHoldError, match="lower is larger"):
+        verify_run(run)
+
+
+def test_votes_of_the_candidate_stage_that_are_left_out_are_missed(run: Path):
+    """Without them another prior would be chosen, after the votes were seen."""
+    (run / "arrays" / "item0-candidate-votes.array").unlink()
+    save_result(recertify(run), run / "result.nc")
+    assert "does not keep" in verify_run(run).unchecked[0]
+
+
+def test_nothing_is_exported_of_a_result_that_nothing_was_compared_with(run: Path, tmp_path: Path):
+    """Whoever names a class that nobody knows could write anything into the result."""
+    rewrite_record(run, lambda content: content["settings"].update(threat={"name": "nobody knows"}))
+    change_result(run, raised)
+    assert "anything in the result" in verify_run(run).unchecked[0]
+    with pytest.raises(InvalidInputError, match="nothing in its result could be checked"):
+        export_certificate(run, tmp_path / "certificate.json")
+    assert not (tmp_path / "certificate.json").exists()
 
 
 def test_a_weaker_count_is_true_and_noted(run: Path):

@@ -10,7 +10,7 @@ import time
 import pytest
 from rich.console import Console
 
-from localsmooth.execution import JsonProgress, NoProgress, RichProgress, SerialExecutor, ThreadExecutor
+from localsmooth.execution import Executor, JsonProgress, NoProgress, RichProgress, SerialExecutor, ThreadExecutor
 from localsmooth.execution.within import Within
 from localsmooth.runs import Chunk, SamplingPlan
 from tests.sampling.exact import run
@@ -53,6 +53,16 @@ def test_every_batch_moves_it() -> None:
     # All batches of two but the last of each chunk, in the order in which they are drawn.
     assert told.within_done == [done for done in range(2, int(TOTAL)) if done % 2 == 0 and done not in told.work_done]
     assert told.work_done[-1] == TOTAL
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadExecutor(2)], ids=["serial", "threads"])
+def test_what_a_progress_raises_is_raised_and_no_fault_of_a_chunk(executor: Executor) -> None:
+    class Broken(NoProgress):
+        def within(self, done: float, total: float) -> None:
+            raise ZeroDivisionError("the bar is broken")
+
+    with pytest.raises(ZeroDivisionError, match="the bar is broken"):
+        run(plan=PLAN, batch_size=2, executor=executor, progress=Broken())
 
 
 def test_threads_tell_one_at_a_time() -> None:

@@ -14,11 +14,12 @@ from localsmooth.baselines import CentreSmoothing
 from localsmooth.bounds import Bonferroni, JointCount
 from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
-from localsmooth.execution import NoProgress
+from localsmooth.execution import NoProgress, OtherPartsMissingError, Part
 from localsmooth.layout import GridLayout
 from localsmooth.models import CallableModel, OutputKind
+from localsmooth.pipeline import candidates_from
 from localsmooth.results import load, run_info
-from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan, Stage, StoreError
+from localsmooth.runs import DirectoryStore, OtherRunError, SamplingPlan, Stage, StoreError, join
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import load_record
 from localsmooth.testing.chance import assert_level_kept
@@ -167,6 +168,41 @@ def test_other_runs_are_refused_before_anything_is_sampled(old: Path, tmp_path: 
     run(threshold_model(np.full(SHAPE, -1.0)), seed=2, out=tmp_path / "own")
     with pytest.raises(OtherRunError, match="candidates of its own"):
         run(threshold_model(np.full(SHAPE, -1.0)), seed=2, candidates=old, out=tmp_path / "own")
+
+
+def test_candidates_that_were_handed_on_name_who_chose_them_and_no_seed_returns(old: Path, tmp_path: Path) -> None:
+    """With the seed of the first run, a second transfer would show the first one's samples as independent ones."""
+    run(threshold_model(np.full(SHAPE, -1.0)), seed=2, candidates=old, out=tmp_path / "second")
+    third = threshold_model(np.full(SHAPE, -0.5))
+    for seed in (1, 2):
+        with pytest.raises(InvalidInputError, match="seed: it is that"):
+            run(third, seed=seed, candidates=tmp_path / "second", progress=Unwanted())
+    run(third, seed=3, candidates=tmp_path / "second", out=tmp_path / "third")
+    assert load_record(tmp_path / "third").candidates == load_record(tmp_path / "second").candidates
+    assert (
+        candidates_from(DirectoryStore(tmp_path / "third", read_only=True))
+        == load_record(tmp_path / "third").candidates
+    )
+
+
+def test_joined_parts_still_name_who_chose_their_candidates(old: Path, tmp_path: Path) -> None:
+    model, halves = threshold_model(np.full(SHAPE, -1.0)), GridLayout((1, 2), SIGMA, SIGMA)
+    source = tmp_path / "source"
+    run(threshold_model(np.full(SHAPE, -2.0)), layout=halves, out=source)
+    parts = [tmp_path / "one", tmp_path / "two"]
+    for number, part in enumerate(parts):
+        with pytest.raises(OtherPartsMissingError):
+            run(model, seed=2, layout=halves, candidates=source, out=part, part=Part(number + 1, 2))
+    own = tmp_path / "own"
+    with pytest.raises(OtherPartsMissingError):
+        run(model, seed=2, layout=halves, out=own, part=Part(1, 2))
+    with pytest.raises(StoreError, match="candidates were chosen by different runs"):
+        join(DirectoryStore(own), [DirectoryStore(parts[1])])
+    join(DirectoryStore(tmp_path / "all"), [DirectoryStore(part) for part in parts])
+    run(model, seed=2, layout=halves, out=tmp_path / "all")
+    record = load_record(tmp_path / "all")
+    assert record.candidates is not None
+    assert record.candidates == candidates_from(DirectoryStore(parts[0], read_only=True))
 
 
 def test_the_command_takes_all_but_the_model_from_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,11 @@ def check_items(
             demand(seen == own["content"], _STEP, f"{item.name}: the input is not the one that was sampled")
             _check_layout(item.layout, record.kept_items[index][1], own["layout"], store)
             _check_votes(item, {group: votes for (of, group), votes in groups.items() if of == number})
+            if item.votes.candidate_votes is None:
+                ledger.leave(
+                    f"not checked: {item.name}: whether its rule and priors are those that follow from the candidate "
+                    "stage, whose votes it does not keep (earlier versions did not)"
+                )
     ledger.holds("inputs and layouts are those of the sealed configuration", len(items), "items")
     ledger.holds("votes and candidates that are certified are the sums of the chunks", len(items), "items")
     if record.labelled:
@@ -79,6 +84,10 @@ def _check_layout(layout: Layout, number: int, sealed: str, store: DirectoryStor
 def _check_votes(item: SampledItem, groups: Mapping[int, GroupVotes]) -> None:
     labels = item.layout.outputs.labels.ravel()
     votes = item.votes
+    first = [] if votes.candidate_votes is None else [votes.candidate_votes.votes]
+    numbers = [votes.votes, votes.candidate, np.asarray(votes.n), *first]
+    whole = all(each.dtype.kind in "iu" for each in numbers)
+    demand(whole, _STEP, f"{item.name}: votes or candidates are no whole numbers")
     n = np.broadcast_to(np.asarray(votes.n, np.int64), labels.shape)
     demand(set(np.unique(labels).tolist()) == set(groups), _STEP, f"{item.name}: groups are not those of the chunks")
     rounds: set[int] = set()

@@ -10,6 +10,18 @@ from localsmooth.errors import LocalsmoothError
 
 __all__ = ["Checked", "DoesNotHoldError", "Ledger", "Verification", "demand"]
 
+# A file of a stranger's may hold anything where a number or a list is expected.
+_UNREADABLE = (
+    LocalsmoothError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    LookupError,
+    OSError,
+    RecursionError,
+)
+
 
 class DoesNotHoldError(LocalsmoothError):
     """Something that a run or a certificate says does not follow from its tallies.
@@ -107,7 +119,7 @@ class Ledger:
             yield
         except DoesNotHoldError:
             raise
-        except (LocalsmoothError, ValueError, ArithmeticError, LookupError, OSError) as error:
+        except _UNREADABLE as error:
             raise DoesNotHoldError(what, str(error) or type(error).__name__) from error
 
     def holds(self, what: str, number: int, of: str) -> None:

@@ -122,13 +122,20 @@ def export_certificate(
     DoesNotHoldError
         If something in the run does not hold.
     InvalidInputError
-        If a path leads nowhere, the key cannot be used, or no proof was found of some counts.
+        If a path leads nowhere, the key cannot be used, no proof was found of some counts, or nothing in the result
+        could be checked, since its record does not say what was asked.
     OutputError
         If a file cannot be written.
     """
     target: Path = require_writable(path)
     private = None if key is None else loaded_private_key(expanded(key))
     evidence = walk(run, tell, kept_proofs)
+    if not evidence.compared:
+        raise InvalidInputError(
+            "run",
+            "its record cannot give back what was asked to be proven, so that nothing in its result could be checked",
+            "Register the class (docs/extending.md), with fields of plain values, and certify into the directory again",
+        )
     if evidence.open:
         raise InvalidInputError(
             "run",

@@ -18,7 +18,7 @@ from localsmooth.evidence.chunks import StoredPlan, read_chunks
 from localsmooth.evidence.counts import KeptProofs
 from localsmooth.evidence.ledger import Checked, Ledger, Verification, demand
 from localsmooth.evidence.result_file import compare_counts, compare_facts, made_again
-from localsmooth.pipeline import open_tallies, settings_of
+from localsmooth.pipeline import candidates_from, open_tallies, settings_of
 from localsmooth.results import load_result
 from localsmooth.runs import OUTPUT_GROUPS, DirectoryStore
 from localsmooth.tasks import RunRecord, load_record, require_same_run, task_of
@@ -30,7 +30,9 @@ TRUSTED = (
     "the model that was sampled is the one with this fingerprint, and computes one function of its input",
     "random bits were independent and uniform, and samples were drawn with them as the configuration says",
     "tallies are what the model predicted: nobody drew again until they were to their liking",
-    "labels, clean predictions, names, and which outputs are ignored",
+    "labels, clean predictions, names, units, and which outputs are ignored",
+    "when and on what samples were drawn, what they cost, and what drawing some of them again has shown",
+    "the attacks that a result shows, and what they leave (upper, attack, falls): they promise nothing",
     "alpha, budgets, targets and rule were chosen before these tallies were looked at",
     "the assumptions about noise, layout and threat, and that this program is right",
 )
@@ -55,6 +57,8 @@ class Evidence:
         Verified proofs by item and target.
     open
         Counts of which no proof was found, and which no attack contradicts.
+    compared
+        Whether the result was compared with anything: not where the record cannot give back what was asked.
     """
 
     verification: Verification
@@ -65,6 +69,7 @@ class Evidence:
     rules: Sequence[str]
     proofs: KeptProofs
     open: Sequence[str]
+    compared: bool
 
 
 def walk(
@@ -106,6 +111,8 @@ def walk(
         tallied = open_tallies(folder, store)
         counts = tallied.get_array(OUTPUT_GROUPS)
         demand(counts.shape == (len(record.item_names),), "chunks", "the numbers of output groups are damaged")
+        taken = candidates_from(tallied) == record.candidates
+        demand(taken, "record", "it says otherwise than the tallies which model chose the candidates")
         plan = StoredPlan.of(store.configuration.content, counts.tolist(), ended=record.begun is not None)
     groups, tallies = read_chunks(tallied, plan, ledger)
     with ledger.step("result"):
@@ -127,7 +134,17 @@ def walk(
                 "again from what the run keeps, by the code that made it"
             )
             compare_counts(result, again, settings, ledger)
-    return Evidence(ledger.close(TRUSTED), record, store, result, tallies, found.rules, found.proofs, found.open)
+    return Evidence(
+        ledger.close(TRUSTED),
+        record,
+        store,
+        result,
+        tallies,
+        found.rules,
+        found.proofs,
+        found.open,
+        settings is not None,
+    )
 
 
 def _settings(folder: Path, ledger: Ledger) -> Any:

@@ -4,6 +4,7 @@ from localsmooth.pipeline.again import certified_overlap, recertify, settings_of
 from localsmooth.pipeline.estimate import Estimate, Sight, plan
 from localsmooth.pipeline.keeping import open_tallies, remembered_store
 from localsmooth.pipeline.run import Run
+from localsmooth.pipeline.transferring import candidates_from
 from localsmooth.pipeline.walk import NothingDrawnError, certify
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "NothingDrawnError",
     "Run",
     "Sight",
+    "candidates_from",
     "certified_overlap",
     "certify",
     "open_tallies",

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypedDict
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline.keeping import open_tallies
 from localsmooth.runs import (
+    CANDIDATES_FROM,
     ChunkRecord,
     DirectoryStore,
     FileStore,
@@ -34,7 +36,6 @@ from localsmooth.sampling import Subject, groups_of
 
 __all__ = ["candidates_from", "take_candidates"]
 
-_FROM = "candidates-from"
 _MAY_DIFFER = ("model", "plan.seed", "plan.n_bound", "plan.stop")
 
 
@@ -65,7 +66,16 @@ def take_candidates(run: str | os.PathLike[str], subject: Subject, plan: Samplin
         assert known is not None  # or it could not have been opened
         _require_alike(known, wanted, str(run))
         taken = _taken(source, subject, plan, known.seal)
-        origin = {"run": known.seal, "model": _fingerprint(known)}
+        # Of a run that took its candidates itself, whoever chose them is named, and all seeds on the way are used up.
+        before = _kept(source) or {"run": known.seal, "model": _fingerprint(known), "seeds": []}
+        seeds = [*before["seeds"], _plan(known).get("seed")]
+        if plan.seed in seeds:
+            raise InvalidInputError(
+                "seed",
+                f"it is that of {run}, or of a run whose candidates that took, and their votes may have been looked at",
+                "Use another seed, so that the samples are independent of those runs",
+            )
+        origin = {"run": before["run"], "model": before["model"]}
         fresh = store.configuration is None or (isinstance(store, FileStore) and store.untouched)
         if not fresh and candidates_from(store) != origin:
             raise OtherRunError(
@@ -74,7 +84,7 @@ def take_candidates(run: str | os.PathLike[str], subject: Subject, plan: Samplin
             )
         store.begin(wanted)
         # Written first: whoever goes on with a run that was interrupted here knows where its candidates come from.
-        store.put_array(_FROM, np.frombuffer(json.dumps(origin).encode(), dtype=np.uint8))
+        store.put_array(CANDIDATES_FROM, np.frombuffer(json.dumps({**origin, "seeds": seeds}).encode(), dtype=np.uint8))
         for record in taken:
             store.commit(record)
 
@@ -87,13 +97,24 @@ def candidates_from(store: Store) -> dict[str, str] | None:
     StoreError
         If what is kept of them is damaged.
     """
-    if not store.has_array(_FROM):
+    kept = _kept(store)
+    return None if kept is None else {"run": kept["run"], "model": kept["model"]}
+
+
+class _Origin(TypedDict):
+    run: str
+    model: str
+    seeds: list[object]
+
+
+def _kept(store: Store) -> _Origin | None:
+    if not store.has_array(CANDIDATES_FROM):
         return None
     try:
-        content = json.loads(store.get_array(_FROM).tobytes())
-        return {name: str(content[name]) for name in ("run", "model")}
+        content = json.loads(store.get_array(CANDIDATES_FROM).tobytes())
+        return {"run": str(content["run"]), "model": str(content["model"]), "seeds": list(content["seeds"])}
     except (ValueError, KeyError, TypeError):
-        raise StoreError(f"array {_FROM!r} of the store names no run. Use another run directory") from None
+        raise StoreError(f"array {CANDIDATES_FROM!r} of the store names no run. Use another run directory") from None
 
 
 def _taken(source: FileStore, subject: Subject, plan: SamplingPlan, origin: str) -> list[ChunkRecord]:
@@ -123,12 +144,6 @@ def _require_alike(known: RunIdentity, wanted: RunIdentity, place: str) -> None:
             "candidates",
             f"{place} is about something else (differing in {', '.join(differing[:8])})",
             "Pass the same items, layout, noise, counters, n_candidate and chunk_size, and another model",
-        )
-    if _plan(known).get("seed") == _plan(wanted).get("seed"):
-        raise InvalidInputError(
-            "seed",
-            f"it is that of {place}, whose votes may have been looked at",
-            "Use another seed, so that the samples are independent of that run",
         )
 
 

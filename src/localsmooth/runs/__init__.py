@@ -4,7 +4,7 @@ from localsmooth.runs.address import is_address
 from localsmooth.runs.directory import DirectoryStore, open_store
 from localsmooth.runs.file_store import FileStore
 from localsmooth.runs.identity import RunIdentity, chosen_digest, digest
-from localsmooth.runs.joining import PREDICTIONS, Joined, join, require_like_predictions
+from localsmooth.runs.joining import CANDIDATES_FROM, PREDICTIONS, Joined, join, require_like_predictions
 from localsmooth.runs.overview import OUTPUT_GROUPS, Survey, find_runs, poisoned_name, survey
 from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
 from localsmooth.runs.record import ChunkRecord, CorruptRecordError
@@ -12,6 +12,7 @@ from localsmooth.runs.stopping import StoppingRule
 from localsmooth.runs.store import ChunkKey, MemoryStore, MergedCounts, OtherRunError, Store, StoreError
 
 __all__ = [
+    "CANDIDATES_FROM",
     "OUTPUT_GROUPS",
     "PREDICTIONS",
     "Chunk",

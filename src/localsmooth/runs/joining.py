@@ -12,10 +12,13 @@ from localsmooth.runs.file_store import FileStore
 from localsmooth.runs.record import ChunkRecord
 from localsmooth.runs.store import StoreError, require_same
 
-__all__ = ["PREDICTIONS", "Joined", "join", "require_like_predictions"]
+__all__ = ["CANDIDATES_FROM", "PREDICTIONS", "Joined", "join", "require_like_predictions"]
 
 PREDICTIONS = "trial-predictions"
 """Array with the labels of a few samples that are the same in every run."""
+CANDIDATES_FROM = "candidates-from"
+"""Array that names the run which chose the candidates, where it was another one."""
+_SHARED = frozenset({PREDICTIONS, CANDIDATES_FROM, "calibration", "output-groups"})
 _DIFFERING = 0.01  # share of the labels that another device, batch size or library may round differently
 
 
@@ -51,7 +54,8 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
     ------
     StoreError
         If a store belongs to another configuration (another seed, say), was drawn with a model that predicts
-        differently, holds a damaged chunk, or holds a chunk with other counts than another store has for it.
+        differently, took its candidates from another run or chose its own, holds a damaged chunk, or holds a chunk with
+        other counts than another store has for it.
     InvalidInputError
         If there is nothing to join.
     """
@@ -61,6 +65,7 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
     known = 0
     counted: dict[tuple[int, int, int, int], FileStore] = {}
     labels: np.ndarray | None = None
+    origins: dict[bytes, FileStore] = {}
     for store in (into, *others):
         if store.configuration is None:
             if store is into:
@@ -72,6 +77,13 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
             raise StoreError(
                 f"{into.files.place} and {store.files.place}: one of them was extended after it had begun, and the "
                 "other was not, or from another number of samples. Extend both in the same steps, then join them"
+            )
+        took = store.get_array(CANDIDATES_FROM).tobytes() if store.has_array(CANDIDATES_FROM) else b""
+        origins.setdefault(took, store)
+        if len(origins) > 1:
+            one, other = (each.files.place for each in origins.values())
+            raise StoreError(
+                f"{one} and {other}: their candidates were chosen by different runs. Draw one of them again"
             )
         if store.has_array(PREDICTIONS):
             own = store.get_array(PREDICTIONS)
@@ -87,7 +99,7 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
     into.begin(configuration)
     added = 0
     for store in others:
-        for name in set(store.array_names()) & {PREDICTIONS, "calibration", "output-groups"} - set(into.array_names()):
+        for name in set(store.array_names()) & _SHARED - set(into.array_names()):
             into.put_array(name, store.get_array(name))
         added += sum(into.commit(record) for record in store.records())
     return Joined(added, known)

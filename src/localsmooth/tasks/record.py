@@ -277,7 +277,8 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     Raises
     ------
     RunRecordError
-        If the two name other numbers of samples, another noise, sequence or layouts.
+        If the two name other numbers of samples, another noise, sequence or layouts, other bounds of inputs, or another
+        number of classes.
     """
     content = _sealed(store)
     plan, noise = content.get("plan", {}), content.get("noise")
@@ -285,9 +286,12 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     layouts = [item.get("layout") for item in content.get("items", ())]  # numbered as they come
     first = None if store.configuration is None else store.configuration.first
     planned = (plan.get("n_candidate"), plan.get("n_bound"), first)
+    bounds = None if record.input_bounds is None else list(record.input_bounds)
+    model = {"bounds": bounds, "classes": len(record.class_names), **content.get("model", {})}
     if (
         planned != (record.n_candidate, record.n_bound, record.extended)
         or noise != record.noise
+        or (model["bounds"], model["classes"]) != (bounds, len(record.class_names))
         or plan.get("stop", {}).get("sequence", sequence) != sequence
         or (layouts and [list(dict.fromkeys(layouts)).index(one) for one in layouts] != record.item_layouts)
     ):
