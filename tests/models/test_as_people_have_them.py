@@ -137,7 +137,7 @@ def test_logits_of_token_classifiers_are_not_resized(labels, named):
     model = Tagger(labels).eval()
     with pytest.raises(ls.InvalidInputError, match=named):
         certify(ls.TorchModel(model, bounds=None), tokens, layout=layout)
-    turned = ls.TorchModel(model, bounds=None, select=lambda made: made.logits.transpose(1, 2))
+    turned = ls.TorchModel(model, bounds=None, class_axis=2)
     assert certify(turned, tokens, layout=layout)["total"].sel(target="ratio").item() == 12
 
 
@@ -390,9 +390,11 @@ def test_files_say_which_output_and_which_size(tmp_path):
         return tuple(made(torch.from_numpy(IMAGE)).shape)
 
     assert shape(path=str(two), output_name="z") == (1, 4, 16, 16)
-    assert shape(path=str(low)) == (1, 4, 4, 4)
-    assert shape(path=str(low), upsample=True) == (1, 4, 16, 16)
-    assert shape(path=str(low), upsample=[8, 16]) == (1, 4, 8, 16)
+    with pytest.raises(ls.InvalidInputError, match="class_axis"):
+        shape(path=str(low))
+    assert shape(path=str(low), class_axis=1) == (1, 4, 4, 4)
+    assert shape(path=str(low), class_axis=1, upsample=True) == (1, 4, 16, 16)
+    assert shape(path=str(low), class_axis=1, upsample=[8, 16]) == (1, 4, 8, 16)
 
 
 def test_a_program_from_standard_input_is_told_why_workers_cannot_start():

@@ -51,7 +51,7 @@ def test_read_only_and_reversed_outputs():
         return made
 
     x = batch(2, 2, 3)
-    made = CallableModel(function, name="reversed", bounds=(0, 1), classes=3)(x)
+    made = CallableModel(function, name="reversed", bounds=(0, 1), classes=3, class_axis=1)(x)
     assert torch.equal(made, torch.from_numpy(scores(x.numpy())[:, ::-1].copy()))
 
 

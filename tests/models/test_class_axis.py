@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+import localsmooth as ls
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import CallableModel, OutputKind, TorchModel
 
@@ -129,3 +130,18 @@ def test_channels_last_files(tmp_path: Path) -> None:
     assert (model(batch).argmax(1) == wanted.argmax(1)).all()
     with pytest.raises(InvalidInputError, match="class_axis"):
         onnx(path, bounds=(0, 1))(batch)
+
+
+def test_whole_runs_know_what_is_said_and_what_was_told_once() -> None:
+    def certified(shape: tuple[int, ...], layout: ls.GridLayout, **options: Any) -> int:
+        model = TorchModel(Scores(lambda made: made).eval(), bounds=(0, 1), classes=CLASSES, **options)
+        task = ls.ArrayTask(model, np.random.default_rng(0).random((1, 1, *shape)).astype(np.float32))
+        smoothing = ls.Smoothing(layout, ls.SamplingPlan(8, 16))
+        run = ls.Run(options=ls.SamplingOptions(batch_size=4))
+        return ls.certify(task, smoothing, ls.Settings(0.5, [0.0]), run=run)["total"].values.ravel()[0]
+
+    assert certified((3, 3), ls.GridLayout((1, 1), 0.1, 0.1), class_axis=1) == 9
+    with pytest.raises(InvalidInputError, match="cannot be told"):
+        certified((3, 3), ls.GridLayout((1, 1), 0.1, 0.1))
+    # Windows of 3 × 3 do not tell, and the whole image did.
+    assert certified((3, 6), ls.GridLayout((1, 2), 0.1, 0.1, window_margin=0)) == 18

@@ -201,7 +201,7 @@ def test_weights_in_folders_below_an_onnx_file(tmp_path):
     location = f"{'deep' * 40}/weights/m.data"  # longer than 127 bytes: the length takes two bytes
     onnx.save(network, path, save_as_external_data=True, location=location, size_threshold=0)
     before = OnnxModel(path, bounds=(0, 1))
-    x = torch.ones(1, 2, 3, 3)
+    x = torch.ones(1, 2, 3, 4)
     prediction, fingerprint = before(x), before.fingerprint()
     (np.fromfile(folder / "m.data", np.float32) + 1).tofile(folder / "m.data")
     after = OnnxModel(path, bounds=(0, 1))

@@ -15,7 +15,14 @@ from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.models.base import Model, OutputKind
-from localsmooth.models.outputs import above_threshold, classes_first, cropped, require_classes_first, resized
+from localsmooth.models.outputs import (
+    above_threshold,
+    ambiguous,
+    classes_first,
+    cropped,
+    require_classes_first,
+    resized,
+)
 from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.told import encoded_levels, level_channel
 
@@ -113,6 +120,7 @@ class Adapter(Model):
                 "Pass upsample=True, or inputs whose size needs no padding",
             )
 
+    _axis_told = False  # whether the shape of some output told that classes are on axis 1
     _classes_inferred = False  # whether the number of classes was read off axis 1 of the outputs
     _levels: Float[np.ndarray, "..."] | None = None  # what the network is told
     _channel: tuple[object, torch.Tensor] | None = None  # that, for batches of one shape on one device
@@ -176,6 +184,8 @@ class Adapter(Model):
         if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
             wanted = None if self._threshold is not None else self.classes
             require_classes_first(raw, padded, wanted, inferred=self._classes_inferred, said=said)
+            if wanted is not None and not said:
+                self._require_told(tuple(raw.shape), padded, wanted)
             if low and self._upsample is None and raw.ndim == 3 and not said:
                 raise InvalidInputError(
                     "class_axis",
@@ -191,6 +201,18 @@ class Adapter(Model):
         if self._threshold is not None:
             return above_threshold(raw, self._threshold)
         return raw.to(torch.uint8) if raw.dtype is torch.bool else raw
+
+    def _require_told(self, shape: tuple[int, ...], spatial: tuple[int, ...], classes: int) -> None:
+        """Refuse outputs whose shape does not tell where the classes are, unless that of an earlier input did."""
+        if not ambiguous(shape, spatial, classes):
+            self._axis_told = True
+        elif not self._axis_told:
+            last = len(shape) - 1
+            raise InvalidInputError(
+                "class_axis",
+                f"it returned shape {shape}, and whether axis 1 or {last} holds the {classes} classes cannot be told",
+                f"Pass class_axis=1, or class_axis={last}",
+            )
 
     def _configuration(self) -> Mapping[str, object]:
         """Every option that changes predictions, for the fingerprint."""

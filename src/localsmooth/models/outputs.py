@@ -11,7 +11,15 @@ from torch.nn import functional
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["above_threshold", "classes_first", "cropped", "output_tensor", "require_classes_first", "resized"]
+__all__ = [
+    "above_threshold",
+    "ambiguous",
+    "classes_first",
+    "cropped",
+    "output_tensor",
+    "require_classes_first",
+    "resized",
+]
 
 _INTERPOLATION = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
@@ -111,8 +119,7 @@ def require_classes_first(
     ------
     InvalidInputError
         If axis 1 has another size; or its size says nothing, and the axes between the batch and the last one are the
-        input's spatial axes where those behind axis 1 are not; or the shape fits classes on axis 1 no better than
-        classes that lie last.
+        input's spatial axes where those behind axis 1 are not.
     """
     shape = tuple(scores.shape)
     wanted = 1 if classes is None else classes
@@ -125,13 +132,6 @@ def require_classes_first(
                 f"it returned shape {shape} for inputs of spatial shape {spatial}: the classes seem to lie last",
                 "Pass class_axis=-1, or put the classes on axis 1, right behind the batch axis",
             )
-        if classes is not None and second and last and fits_second == fits_last:
-            raise InvalidInputError(
-                "class_axis",
-                f"it returned shape {shape}, and whether axis 1 or {len(shape) - 1} holds the {classes} classes cannot "
-                "be told",
-                f"Pass class_axis=1, or class_axis={len(shape) - 1}",
-            )
     if classes is None and not said and len(shape) > 1 and shape[1] != 1 and shape[1:] == spatial:
         raise InvalidInputError(
             "threshold", f"it returned shape {shape}, without an axis for a channel", 'Pass class_axis="none"'
@@ -143,6 +143,22 @@ def require_classes_first(
             "Declare the size of axis 1, or put the classes there"
             + (", or pass a threshold for a one-channel map" if len(shape) > 1 and shape[1] == 1 else ""),
         )
+
+
+def ambiguous(shape: tuple[int, ...], spatial: tuple[int, ...], classes: int) -> bool:
+    """Whether scores of this shape fit classes on axis 1 no better than classes that lie last.
+
+    Parameters
+    ----------
+    shape
+        Of the scores, the batch axis first.
+    spatial
+        The spatial shape of the network's input.
+    classes
+        Number of classes.
+    """
+    both = len(shape) > 2 and shape[1] == shape[-1] == classes
+    return both and _proportional(shape[2:], spatial) == _proportional(shape[1:-1], spatial)
 
 
 def _proportional(sizes: tuple[int, ...], spatial: tuple[int, ...]) -> bool:

@@ -158,6 +158,7 @@ class EmbeddedTagger(TorchModel):
             classes=classes,
             output=output,
             upsample=False,
+            class_axis=None if output is OutputKind.LABELS else 1,  # `FeaturesLast` puts them there, and tries it
             device=device,
             precision=precision,
             compile=compile,
