@@ -141,6 +141,16 @@ def test_a_chunk_that_says_the_same_in_other_bytes_is_another_run(folder: Path, 
         verify_run(copy / "run", copy / "certificate.json")
 
 
+def test_any_byte_of_the_result_file_counts(folder: Path, tmp_path: Path):
+    """Those that HDF5 leaves unused, too: without the certificate nothing tells them apart."""
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    with (copy / "run" / "result.nc").open("ab") as file:
+        file.write(b"\0")
+    assert verify_run(copy / "run").complete
+    with pytest.raises(DoesNotHoldError, match=r"digests\.result_file"):
+        verify_run(copy / "run", copy / "certificate.json")
+
+
 def test_exporting_again_writes_the_same_bytes(folder: Path, tmp_path: Path):
     export_certificate(folder / "run", tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (folder / "certificate.json").read_bytes()

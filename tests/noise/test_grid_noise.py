@@ -16,13 +16,14 @@ from tests.noise.drawing import draw
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import grid_layout
-from localsmooth.noise import Gaussian, Randomness, Uniform
+from localsmooth.noise import Gaussian, Noise, Randomness, Uniform
 from localsmooth.noise.additive import AdditiveNoise
 from localsmooth.noise.cumulative import UNIT, RoundedLaw, rounded_gaussian, rounded_uniform
 from localsmooth.noise.on_grid import PreparedSteps
 from localsmooth.noise.table import DrawingTable
 from localsmooth.testing.chance import likely
 
+DEFAULT = Gaussian()
 STEPS = [Fraction(1, 1020), Fraction(1, 150), Fraction(0.1), Fraction(1, 8), Fraction(1.7), Fraction(18), Fraction(50)]
 """Grids from very fine to one on which nothing but 0 comes out."""
 
@@ -247,3 +248,67 @@ def test_other_noise_is_what_it_was() -> None:
         np.random.SFC64(np.random.SeedSequence(entropy=0, spawn_key=(1, 2, 3)))
     ).standard_normal((2, 3), dtype=np.float32)
     np.testing.assert_array_equal(drawn.numpy(), expected)
+
+
+class TestSuited:
+    """What is settled where the grid is left to the items."""
+
+    pictures = (torch.from_numpy(np.random.default_rng(5).integers(0, 256, (2, 3, 8, 8))) / 255).float()
+    levels = np.array([[0.25, np.inf], [0.5, 0.25]])
+
+    def settled(self, items: torch.Tensor, levels: np.ndarray = levels, noise: Noise = DEFAULT) -> float | None:
+        made = noise.suited(list(items), [levels] * len(items))
+        assert made.grid != "auto"
+        return made.grid
+
+    def test_of_pictures(self) -> None:
+        assert self.settled(self.pictures) == 1 / 255
+        assert self.settled(self.pictures, noise=Uniform()) == 1 / 255
+        assert self.settled(torch.from_numpy(np.rint(255 * self.pictures.numpy())), 255 * self.levels) == 1.0
+
+    @pytest.mark.parametrize(("level", "halved"), [(8 / 255, 0), (7.9 / 255, 1), (0.004, 3)])
+    def test_it_is_fine_for_the_smallest_level(self, level: float, halved: int) -> None:
+        assert self.settled(self.pictures, np.array([[level, 0.5]])) == 1 / 255 / 2**halved
+
+    @pytest.mark.parametrize(
+        "items",
+        [
+            np.random.default_rng(5).random((1, 3, 8, 8)),
+            np.zeros((1, 3, 8, 8)),  # few values lie on many grids
+            np.random.default_rng(5).integers(0, 2, (1, 3, 8, 8)),
+            np.full((1, 3, 8, 8), 0.2),
+            np.full((1, 3, 8, 8), np.nan),
+            np.arange(8.0)[None] * 2**20,  # more steps than can be told apart
+        ],
+    )
+    def test_of_what_shows_no_grid(self, items: np.ndarray) -> None:
+        assert self.settled(torch.from_numpy(items).float()) is None
+
+    def test_all_items_have_to_lie_on_it(self) -> None:
+        items = self.pictures.clone()
+        items[1, 2, 7, 7] += 0.001
+        assert self.settled(items) is None
+        items[1] = 0  # lies on it, and shows nothing
+        assert self.settled(items) == self.settled(items.flip(0)) == 1 / 255
+
+    def test_levels_that_no_table_is_for(self) -> None:
+        assert self.settled(self.pictures, np.array([[0.25, 1e3]])) is None
+        assert self.settled(self.pictures, np.array([[1e-9]])) is None
+        assert self.settled(self.pictures, np.array([[np.inf]])) is None
+
+    def test_what_is_asked_for_stays(self) -> None:
+        for noise in (Gaussian(grid=None), Gaussian(grid=1 / 1020), Gaussian(grid=0.1)):
+            assert noise.suited(list(self.pictures), [self.levels] * 2) is noise
+
+    def test_it_is_what_a_run_remembers(self) -> None:
+        for items in (self.pictures, self.pictures + 0.001):
+            made = Gaussian(clamp=True).suited(list(items), [self.levels] * 2)
+            parameters = dict(made.configuration())
+            assert parameters.pop("distribution") == "gaussian"
+            assert Gaussian.of_run(**parameters) == made
+
+    def test_families_without_a_law_on_grids_draw_floating_point(self) -> None:
+        class Laplace(Gaussian):
+            rounded = AdditiveNoise.rounded
+
+        assert self.settled(self.pictures, noise=Laplace()) is None

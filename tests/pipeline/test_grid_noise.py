@@ -82,7 +82,7 @@ def test_baselines_pay_too(method) -> None:
     layout = GridLayout((1, 1), 0.3, 0.3)
     result = certify(**arguments(Gaussian(grid=GRID), layout=layout, method=method, simultaneous=None))
     less = certify(**arguments(Gaussian(grid=GRID), layout=layout, method=method, simultaneous=None, alpha=0.0499))
-    plain = certify(**arguments(Gaussian(), layout=layout, method=method, simultaneous=None))
+    plain = certify(**arguments(Gaussian(grid=None), layout=layout, method=method, simultaneous=None))
     assert run_info(result).drawing_charge > 0
     assert run_info(plain).drawing_charge is None
     assert not any("whole steps" in one for one in run_info(plain).assumptions)
@@ -96,6 +96,48 @@ def test_centre_smoothing_refuses_a_grid() -> None:
                 Gaussian(grid=GRID), layout=GridLayout((1, 1), 0.3, 0.3), method=CentreSmoothing(), simultaneous=None
             )
         )
+
+
+@pytest.mark.parametrize("noise", [Gaussian(), Uniform()])
+def test_a_grid_is_the_default_where_all_items_lie_on_it(noise: Noise) -> None:
+    """Votes and words are those of the grid that would have been named; where one item is off it, of floating point."""
+    asked, seen = certify(**arguments(replace(noise, grid=GRID))), certify(**arguments(noise))
+    np.testing.assert_array_equal(seen["votes"], asked["votes"])
+    assert seen.attrs["assumptions"] == asked.attrs["assumptions"]
+    assert run_info(seen).drawing_charge > 0
+    mixed = arguments(noise)
+    mixed["items"][1] = mixed["items"][1] + np.float32(0.001)
+    off = certify(**mixed)
+    floating = certify(**mixed | {"noise": replace(noise, grid=None)})
+    np.testing.assert_array_equal(off["votes"], floating["votes"])
+    assert (off["votes"].values != seen["votes"].values).any()
+    assert run_info(off).drawing_charge is None
+    assert any("taken for real noise" in one for one in run_info(off).assumptions)
+    assert not any("taken for real noise" in one for one in run_info(seen).assumptions)
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        {
+            "method": CentreSmoothing(delta=0.3),
+            "simultaneous": None,
+            "plan": SamplingPlan(60, 300, seed=1),
+        },  # is about samples at inputs off the grid, too
+        {"alpha": 1e-12, "plan": SamplingPlan(30, 10**3)},  # cannot pay for what tables leave open
+    ],
+)
+def test_nobody_is_refused_for_a_grid_that_was_not_asked_for(further: dict) -> None:
+    result = certify(**arguments(Gaussian(), layout=GridLayout((1, 1), 0.3, 0.3), **further))
+    assert run_info(result).drawing_charge is None
+    assert any("taken for real noise" in one for one in run_info(result).assumptions)
+
+
+def test_runs_go_on_with_the_grid_that_they_saw(tmp_path: Path) -> None:
+    first = certify(**arguments(Gaussian(), simultaneous=JointCount(), out=tmp_path))
+    more = certify(**arguments(Gaussian(), simultaneous=JointCount(), out=tmp_path, plan=SamplingPlan(30, 900, 1, 300)))
+    assert run_info(more).drawing_charge == pytest.approx(1.5 * run_info(first).drawing_charge)
+    assert run_info(recertify(tmp_path)).drawing_charge == run_info(more).drawing_charge
 
 
 def test_a_charge_above_what_is_set_aside_is_refused() -> None:
@@ -180,6 +222,9 @@ def test_a_file_may_name_the_grid_as_a_fraction(tmp_path: Path, monkeypatch: pyt
     assert done.exit_code == 0, done.output
     assert "whole steps of 0.00392156863" in re.sub(r"\s+", " ", done.output)
     assert run_info(load(tmp_path / "run" / "result.nc")).drawing_charge > 0
+    for word, noise in {"auto": Gaussian(), "none": Gaussian(grid=None)}.items():
+        file.write_text(configuration(noise=section.replace("1/255", word)))
+        assert load_configuration(file).noise.build() == noise
     file.write_text(configuration(noise=section.replace("1/255", "a third")))
     with pytest.raises(ConfigurationError, match=r"noise.*grid"):
         load_configuration(file)

@@ -52,6 +52,7 @@ class CentreSmoothing(ItemMethod):
     share: float = 0.5
     name = "centre-smoothing"
     draws = True
+    rounds = False
     further = (BALL, HISTOGRAM)
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class CentreSmoothing(ItemMethod):
             Naming the noise or the layout.
         """
         require_isotropic(self.name, layout, noise, Gaussian)
-        if isinstance(noise, Gaussian) and noise.grid is not None:
+        if isinstance(noise, Gaussian) and noise.step is not None:
             raise InvalidInputError(
                 "grid",
                 f"{self.name} compares label maps of two inputs, and the perturbed one is not on the grid",

@@ -72,9 +72,10 @@ class GaussianSection(NoiseSection):
     """Standard deviation in the farthest cell."""
     clamp: bool = False
     """Clamp noisy inputs to the bounds of the model."""
-    grid: Step | None = None
+    grid: Step | Literal["auto", "none"] = "auto"
     """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
-    the certificate does not take floating point numbers for real ones."""
+    the certificate does not take floating point numbers for real ones. "auto": where all inputs are seen to be on one,
+    of steps of 1/255 or 1 (or these halved, for small levels); "none": floating point numbers."""
 
     @model_validator(mode="after")
     def _ordered(self) -> GaussianSection:
@@ -84,7 +85,7 @@ class GaussianSection(NoiseSection):
 
     def build(self) -> Gaussian:
         """Make the noise."""
-        return Gaussian(clamp=self.clamp, grid=self.grid)
+        return Gaussian(clamp=self.clamp, grid=None if self.grid == "none" else self.grid)
 
     def levels(self) -> tuple[Level, Level]:
         """Smallest and largest standard deviation."""
@@ -103,9 +104,10 @@ class UniformSection(NoiseSection):
     """Half width in the farthest cell."""
     clamp: bool = False
     """Clamp noisy inputs to the bounds of the model."""
-    grid: Step | None = None
+    grid: Step | Literal["auto", "none"] = "auto"
     """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
-    the certificate does not take floating point numbers for real ones."""
+    the certificate does not take floating point numbers for real ones. "auto": where all inputs are seen to be on one,
+    of steps of 1/255 or 1 (or these halved, for small levels); "none": floating point numbers."""
 
     @model_validator(mode="after")
     def _ordered(self) -> UniformSection:
@@ -115,7 +117,7 @@ class UniformSection(NoiseSection):
 
     def build(self) -> Uniform:
         """Make the noise."""
-        return Uniform(clamp=self.clamp, grid=self.grid)
+        return Uniform(clamp=self.clamp, grid=None if self.grid == "none" else self.grid)
 
     def levels(self) -> tuple[Level, Level]:
         """Smallest and largest half width."""

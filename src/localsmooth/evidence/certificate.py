@@ -78,6 +78,7 @@ def certificate_content(evidence: Evidence, proofs: str) -> dict[str, Any]:
             "tallies": evidence.tallies,
             "record": hashlib.sha256((store.path / FINISHED).read_bytes()).hexdigest(),
             "result": str(result.attrs.get("checksum", "")),
+            "result_file": hashlib.sha256((store.path / "result.nc").read_bytes()).hexdigest(),
             "proofs": proofs,
         },
         "made": {

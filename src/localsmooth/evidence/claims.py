@@ -227,7 +227,7 @@ class Claims:
         demand(fits and base.eta.shape == made.lower.shape, _BASE, f"{self.item.name}: weights do not fit the layout")
         with np.errstate(over="ignore"):
             single = levels.astype(np.float32).astype(np.float64)  # what the sampler may make of a level
-        if isinstance(self.noise, Gaussian | Uniform) and self.noise.grid is not None:
+        if isinstance(self.noise, Gaussian | Uniform) and self.noise.step is not None:
             single = levels  # tables on a grid are made for the level as it is
         pairs = np.stack([np.tile(base.weights.ravel(), 2), np.concatenate([levels.ravel(), single.ravel()])])
         for weight, level in np.unique(pairs, axis=1).T.tolist():

@@ -1,5 +1,6 @@
 """Smoothing distributions: each draws its samples and knows its certificate weights, from one level matrix."""
 
+from localsmooth.noise.additive import AdditiveNoise
 from localsmooth.noise.base import Noise, PreparedNoise
 from localsmooth.noise.bernoulli import Bernoulli
 from localsmooth.noise.binary import BinaryNoise, BitLaws
@@ -19,6 +20,7 @@ NOISES = Registry[Noise](
 
 __all__ = [
     "NOISES",
+    "AdditiveNoise",
     "Bernoulli",
     "BinaryNoise",
     "BitLaws",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from types import NoneType
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from jaxtyping import Float, Int
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.noise.base import Noise, PreparedNoise
 from localsmooth.noise.cumulative import RoundedLaw
-from localsmooth.noise.on_grid import PreparedSteps, whole_steps
+from localsmooth.noise.on_grid import PreparedSteps, shown_step, whole_steps
 from localsmooth.noise.precision import attained_levels, require_floating
 from localsmooth.noise.randomness import Randomness
 from localsmooth.noise.table import DrawingTable
@@ -25,6 +26,7 @@ from localsmooth.noise.table import DrawingTable
 __all__ = ["AdditiveNoise"]
 
 _MOST_STEPS = 1 << 15  # of a level: its table has some 600 000 numbers then, and is made in seconds
+_STEPS_PER_LEVEL = 8  # rounding has a standard deviation of 1/28 of the level then
 _SMALLEST, _LARGEST = 1e-30, 1e30
 
 
@@ -48,7 +50,8 @@ class AdditiveNoise(Noise):
     grid
         Step of a grid that every input lies on, up to a thousandth of a step and rounding, such as 1/255 for images of
         8 bits: noise is drawn as whole steps, and the certificate, about the point of the grid, holds without taking
-        floating point numbers for real ones. None draws floating point numbers.
+        floating point numbers for real ones. None draws floating point numbers. "auto" leaves it to the items of a
+        run: a grid where all of them lie on the one that `shown_step` sees, floating point numbers elsewhere.
 
     Raises
     ------
@@ -57,12 +60,53 @@ class AdditiveNoise(Noise):
     """
 
     clamp: bool = False
-    grid: float | None = None
+    grid: float | Literal["auto"] | None = "auto"
 
     def __post_init__(self) -> None:
+        if self.grid == "auto":
+            return
         require_kind("grid", self.grid, float, int, NoneType)
-        if self.grid is not None and not _SMALLEST <= self.grid <= _LARGEST:
-            raise InvalidInputError("grid", f"got {self.grid!r}", "Pass the step, such as 1/255, or None")
+        if self.step is not None and not _SMALLEST <= self.step <= _LARGEST:
+            raise InvalidInputError("grid", f"got {self.grid!r}", 'Pass the step, such as 1/255, or None, or "auto"')
+
+    @property
+    def step(self) -> float | None:
+        """Step of the grid; None where floating point numbers are drawn, as they are until a run has settled it."""
+        return None if self.grid is None or self.grid == "auto" else float(self.grid)
+
+    @classmethod
+    def of_run(cls, **parameters: object) -> Noise:
+        """Make the noise of a run again; one whose configuration has no grid drew floating point numbers."""
+        return super().of_run(**({"grid": None} | parameters))
+
+    def suited(
+        self,
+        items: Sequence[torch.Tensor],
+        levels: Sequence[Float[np.ndarray, "_ _ ..."]],
+    ) -> Noise:
+        """Settle the grid, where it is "auto".
+
+        It is halved while it is coarse for the smallest level, so that rounding changes what the model sees little.
+        """
+        if self.grid != "auto":
+            return self
+        finite = np.concatenate([np.empty(0), *(each[np.isfinite(each)] for each in levels)])
+        step = next((found for each in items if (found := shown_step(each)) is not None), None)
+        if step is not None and finite.size:
+            while step > finite.min() / _STEPS_PER_LEVEL:
+                step /= 2
+            made = replace(self, grid=step)
+            try:
+                for item in items:
+                    made.require_item(item)
+                for level in np.unique(finite):
+                    made.validate(np.full((1, 1), level))
+                    made.table(level)
+            except InvalidInputError:
+                pass
+            else:
+                return made
+        return replace(self, grid=None)
 
     @staticmethod
     @abstractmethod
@@ -108,16 +152,16 @@ class AdditiveNoise(Noise):
             )
         attained_levels(levels)
         finite = levels[np.isfinite(levels)]
-        if self.grid is not None and (finite > _MOST_STEPS * self.grid).any():
+        if self.step is not None and (finite > _MOST_STEPS * self.step).any():
             raise InvalidInputError(
                 "levels",
-                f"the level {finite.max():g} has more than {_MOST_STEPS} steps of {self.grid:g}",
+                f"the level {finite.max():g} has more than {_MOST_STEPS} steps of {self.step:g}",
                 "Use a coarser grid, or grid=None",
             )
 
     def effective(self, levels: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         """Levels that the weights may assume: those that single precision attains, or exact ones on a grid."""
-        return attained_levels(levels) if self.grid is None else levels
+        return attained_levels(levels) if self.step is None else levels
 
     def table(self, level: float) -> DrawingTable:
         """Return the table for noise of a level on the grid.
@@ -127,13 +171,13 @@ class AdditiveNoise(Noise):
         level
             Positive and finite.
         """
-        assert self.grid is not None, "noise that is not on a grid has no table"
-        return _table(type(self), level, float(self.grid))
+        assert self.step is not None, "noise that is not on a grid has no table"
+        return _table(type(self), level, self.step)
 
     def require_item(self, item: torch.Tensor) -> None:
         """Refuse items that are off the grid."""
-        if self.grid is not None:
-            whole_steps(item, self.grid)
+        if self.step is not None:
+            whole_steps(item, self.step)
 
     def drawing_error(
         self,
@@ -141,7 +185,7 @@ class AdditiveNoise(Noise):
         sizes: Int[np.ndarray, "input_groups"],
     ) -> float | None:
         """Add up the errors of the tables over all elements; distances of independent numbers add up at most."""
-        if self.grid is None:
+        if self.step is None:
             return None
         different, which = np.unique(levels, return_inverse=True)
         error = np.array([self.table(level).error if math.isfinite(level) else 0.0 for level in different.tolist()])
@@ -168,8 +212,8 @@ class AdditiveNoise(Noise):
                 "clamp", "the model declares no input bounds to clamp to", "Declare them, or switch clamping off"
             )
         limits = bounds if self.clamp else None
-        if self.grid is not None:
-            return PreparedSteps.around(item, level_map, float(self.grid), self.table, limits, hidden_value)
+        if self.step is not None:
+            return PreparedSteps.around(item, level_map, self.step, self.table, limits, hidden_value)
         levels = torch.as_tensor(level_map).to(item.device, item.dtype)
         hidden = torch.isinf(levels)
         centre = torch.where(hidden, torch.as_tensor(hidden_value, dtype=item.dtype, device=item.device), item)
@@ -178,7 +222,7 @@ class AdditiveNoise(Noise):
 
     def configuration(self) -> Mapping[str, object]:
         """Name and parameters."""
-        grid = {} if self.grid is None else {"grid": float(self.grid)}
+        grid = {} if self.step is None else {"grid": self.step}
         return {"distribution": self.distribution, "clamp": self.clamp} | grid
 
 

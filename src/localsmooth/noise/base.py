@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -69,6 +69,28 @@ class Noise(ABC):
         Hidden inputs (level inf) have weight 0. A weight may be infinite where a single change is never tolerated
         (binary data that are not perturbed at all); base certificates replace it by an equivalent finite one.
         """
+
+    def suited(
+        self,
+        items: Sequence[torch.Tensor],
+        levels: Sequence[Float[np.ndarray, "_ _ ..."]],
+    ) -> Noise:
+        """Settle what a family leaves to the items of a run; most leave nothing.
+
+        Parameters
+        ----------
+        items
+            All of them, as the model gets them.
+        levels
+            Level matrices, one for each item: output groups × input groups × parameters, if there are several.
+        """
+        del items, levels
+        return self
+
+    @classmethod
+    def of_run(cls, **parameters: object) -> Noise:
+        """Make the noise again from the parameters that its `configuration` gave, with nothing left to settle."""
+        return cls(**parameters)
 
     def require_item(self, item: torch.Tensor) -> None:  # noqa: B027 (few families ask for anything)
         """Refuse items around which the noise cannot be drawn, before anything is sampled.

@@ -14,11 +14,13 @@ from localsmooth.noise.base import PreparedNoise
 from localsmooth.noise.randomness import Randomness
 from localsmooth.noise.table import GUIDE_BITS, DrawingTable
 
-__all__ = ["PreparedSteps", "whole_steps"]
+__all__ = ["PreparedSteps", "shown_step", "whole_steps"]
 
 _TOLERANCE, _ROUNDING = 1e-3, 2.0**-23  # of a step, and of the value, which single precision may have rounded
 _FINEST = 1 << 20  # steps of an item, which can still be told apart
 _LARGEST = 1 << 24  # whole numbers up to here are single precision numbers
+_SEVERAL = 4  # different values, which are a coincidence on a grid no more
+_GLANCE = 1 << 12  # elements that show at once that most items are on no grid
 _PIECE = 1 << 17  # elements that are drawn at once, so that they stay in the cache
 
 
@@ -44,6 +46,26 @@ def whole_steps(item: torch.Tensor, grid: float) -> Int[torch.Tensor, "..."]:
     if bool((whole.abs() >= _FINEST).any()):
         raise InvalidInputError("grid", f"inputs have more than 2^20 steps of {grid:g}", "Use a coarser grid")
     return whole.to(item.device, torch.int32)
+
+
+def shown_step(item: torch.Tensor) -> float | None:
+    """Step of the grid that an item shows itself to be on: 1/255, as images of 8 bits are, or 1; None if on neither.
+
+    Items of few different values, which lie on many grids, show none.
+
+    Parameters
+    ----------
+    item
+        Any shape.
+    """
+    for step in (1.0, 1 / 255):
+        try:
+            whole_steps(item.flatten()[:_GLANCE], step)
+            whole = whole_steps(item, step)
+        except InvalidInputError:
+            continue
+        return step if whole.unique().numel() >= _SEVERAL else None
+    return None
 
 
 @dataclass(frozen=True, eq=False)

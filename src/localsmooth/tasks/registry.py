@@ -44,7 +44,7 @@ def noise_from_configuration(configuration: Mapping[str, object]) -> Noise:
     family = NOISES.get(str(parameters.pop("distribution", "")))
     if family is not None:
         try:
-            return family(**parameters)
+            return family.of_run(**parameters)
         except TypeError:
             pass
     raise InvalidInputError(

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+
+import torch
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
-from localsmooth.noise import Noise
+from localsmooth.noise import AdditiveNoise, Noise
 from localsmooth.tasks.arrays.settings import Settings
 
-__all__ = ["RESERVED", "drawing_charge", "drawing_words", "less_reserve"]
+__all__ = ["RESERVED", "drawing_charge", "drawing_words", "less_reserve", "noise_of_run"]
 
 RESERVED = 0.01
 """Share of α that is set aside."""
+
+
+_FLOATING = (
+    "Noise is drawn in floating point and taken for real noise, which models made to read its last digits can tell "
+    "apart; inputs on a grid, as images of 8 bits are, need no such assumption."
+)
 
 
 def drawing_charge(noise: Noise, layout: Layout, shape: tuple[int, ...], samples: int) -> float | None:
@@ -36,8 +45,40 @@ def drawing_charge(noise: Noise, layout: Layout, shape: tuple[int, ...], samples
     return None if error is None else math.nextafter(samples * error, math.inf)
 
 
+def noise_of_run(
+    noise: Noise, items: Sequence[torch.Tensor], layouts: Sequence[Layout], samples: int, settings: Settings
+) -> Noise:
+    """Noise with nothing left to settle: on a grid where it may be, all items lie on one, and α pays for it.
+
+    Parameters
+    ----------
+    noise
+        As it was asked for.
+    items, layouts
+        Of the run, as the model gets them.
+    samples
+        Planned for each output group.
+    settings
+        What is proven.
+    """
+    suited = noise.suited(items, [layout.levels for layout in layouts])
+    if suited is noise:
+        return noise
+    floating = noise.suited([], [])
+    if settings.method is not None and not settings.method.rounds:
+        return floating
+    try:
+        for shape, layout in {
+            (item.shape, id(layout)): (item.shape, layout) for item, layout in zip(items, layouts, strict=True)
+        }.values():
+            less_reserve(settings, drawing_charge(suited, layout, tuple(shape), samples))
+    except InvalidInputError:
+        return floating
+    return suited
+
+
 def drawing_words(noise: Noise, charge: float | None) -> tuple[str, ...]:
-    """What a promise says of noise on a grid; nothing of other noise.
+    """What a promise says of how noise is drawn; nothing of flips.
 
     Parameters
     ----------
@@ -47,7 +88,7 @@ def drawing_words(noise: Noise, charge: float | None) -> tuple[str, ...]:
         The largest of the items' charges.
     """
     if charge is None:
-        return ()
+        return (_FLOATING,) if isinstance(noise, AdditiveNoise) else ()
     grid = noise.configuration().get("grid")
     return (
         f"The base classifier rounds its input to whole steps of {grid:.9g}, on which the certified inputs lie. Noise "

@@ -73,6 +73,8 @@ class ItemMethod(ABC):
     """Whether it draws samples in a way of its own."""
     counts: bool = False
     """Whether it can use rules that bound counts of outputs, and no single output."""
+    rounds: bool = True
+    """Whether it holds where the base classifier rounds its input to a grid."""
     further: tuple[str, ...] = ()
     """Names of what `draw` returns beside votes."""
 

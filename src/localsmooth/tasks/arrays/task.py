@@ -24,7 +24,7 @@ from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble, assemble_overlaps, settle_items
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
-from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve
+from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve, noise_of_run
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
 from localsmooth.tasks.arrays.settings import Drawn, Settings
 from localsmooth.tasks.base import Assignment, Task
@@ -102,6 +102,9 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             outputs = Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
             require_stakes(settings.targets, outputs, counting=method is not None)
         plan = smoothing.plan
+        images = [item.image for item in self.items]
+        prepared = prepare_items(self.model, images, layouts, noise, options.item_dtype)
+        noise = noise_of_run(noise, prepared, layouts, plan.n_bound, settings)
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
         bounding = settings
         for made in layouts:
@@ -132,10 +135,9 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             settings,
             lambda base, made: settings.threat.radius(base, shown[id(made)], made, noise),
         )
-        images = [item.image for item in self.items]
         subject = ArraySubject(
             self.model,
-            prepare_items(self.model, images, layouts, noise, options.item_dtype),
+            prepared,
             layouts,
             noise,
             plan.seed,
