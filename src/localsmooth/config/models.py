@@ -6,23 +6,27 @@ import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypedDict
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict, no_type_check
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
+from localsmooth.disk import expanded
 from localsmooth.models import (
     CallableModel,
+    HuggingFaceModel,
     Model,
     OnnxModel,
     OutputKind,
     Preprocessing,
     TorchModel,
+    is_hub_name,
     segmentation_network,
 )
 from localsmooth.registry import Registry
@@ -34,6 +38,7 @@ __all__ = [
     "AnyModel",
     "CallableModelSection",
     "DigitScenesModelSection",
+    "HuggingFaceModelSection",
     "ModelSection",
     "OnnxModelSection",
     "SegmentationModelSection",
@@ -223,6 +228,62 @@ def _module_source(function: Callable[..., Any]) -> str:
         return ""
 
 
+@no_type_check  # the annotation is a protocol that cannot be checked at run time
+def _folder_or_name(source: str, info: ValidationInfo) -> str:
+    beside: Path = (info.context or {}).get("folder", Path()) / expanded(source)
+    if beside.is_dir():
+        return str(beside.absolute())  # runs remember it, and are read elsewhere
+    if not is_hub_name(source):
+        raise ValueError(f"no such folder: {beside.absolute()}")
+    return source
+
+
+class HuggingFaceModelSection(ModelSection):
+    """A semantic segmenter as transformers keeps them, which the extra `huggingface` installs."""
+
+    kind: Literal["huggingface"]
+    path: Annotated[str, AfterValidator(_folder_or_name)]
+    """The folder that `save_pretrained` wrote, or a name on the hub that transformers resolves. Number and names of the
+    classes are its configuration's; normalisation is its image processor's."""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """Values of black and white in the items."""
+    mean: list[float] | None = None
+    """Mean per channel, in place of the image processor's, in the units of the items."""
+    std: list[Positive] | None = None
+    """Standard deviation per channel, in place of the image processor's."""
+    pad_multiple: int | None = Field(default=None, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    threshold: float | None = None
+    """For a head with one channel: an output is class 1 where its logit is above this."""
+    upsample: bool | list[Annotated[int, Field(ge=1)]] = True
+    """Interpolate scores to the size of the input, or to a list of sizes."""
+    pickled: bool = False
+    """Also take weights that are pickled, which could run code."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Load the segmenter.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+        """
+        own = self.mean is not None or self.std is not None
+        return HuggingFaceModel(
+            self.path,
+            bounds=self.bounds,
+            preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple) if own else None,
+            pad_multiple=None if own else self.pad_multiple,
+            threshold=self.threshold,
+            upsample=tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
+            pickled=self.pickled,
+            device=self.device,
+            **evaluation(sampling),
+        )
+
+
 class DigitScenesModelSection(ModelSection):
     """The small U-Net for scenes of handwritten digits that comes with the package."""
 
@@ -304,6 +365,7 @@ MODEL_SECTIONS = Registry[ModelSection](
     TorchModelSection,
     OnnxModelSection,
     CallableModelSection,
+    HuggingFaceModelSection,
     DigitScenesModelSection,
     SegmentationModelSection,
 )
