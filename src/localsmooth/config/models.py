@@ -15,11 +15,13 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
+from localsmooth.config.programs import load_program
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
 from localsmooth.disk import expanded
 from localsmooth.models import (
     CallableModel,
+    Denoiser,
     HuggingFaceModel,
     Model,
     OnnxModel,
@@ -37,7 +39,9 @@ __all__ = [
     "MODEL_SECTIONS",
     "AnyModel",
     "CallableModelSection",
+    "DenoiserSection",
     "DigitScenesModelSection",
+    "ExportedModelSection",
     "HuggingFaceModelSection",
     "ModelSection",
     "OnnxModelSection",
@@ -80,6 +84,29 @@ class _Described(TypedDict):
     upsample: bool | tuple[int, ...] | None
     class_axis: int | Literal["none"] | None
     told: bool
+    denoiser: Denoiser | None
+
+
+class DenoiserSection(Section):
+    """A torch module in front of the model: noisy inputs in, inputs of the same shape and units out."""
+
+    factory: str
+    """`package.module:function`; called without arguments, returns the module."""
+    checkpoint: ExistingPath | None = None
+    """Weights to load into it: safetensors, or a torch state dict (read with weights_only)."""
+    told: bool = False
+    """Whether it takes a second argument: the noise level of every element, of shape 1 × 1 × places, 0 for none and inf
+    where inputs are hidden."""
+
+    def build(self) -> Denoiser:
+        """Make the denoiser.
+
+        Raises
+        ------
+        ConfigurationError
+            Naming the key at fault.
+        """
+        return Denoiser(build_module(self.factory, self.checkpoint, "model.denoiser"), told=self.told)
 
 
 class ModelSection(Section):
@@ -122,6 +149,8 @@ class AdaptedModelSection(ModelSection):
     told: bool = False
     """Whether the model takes one channel more than the inputs have, behind their own, that tells it the noise: the
     logarithm of every level in units of the bounds' range, between −5 (no noise) and 5 (hidden)."""
+    denoiser: DenoiserSection | None = None
+    """Applied to noisy inputs before anything else."""
 
     @field_validator("bounds")
     @classmethod
@@ -140,6 +169,7 @@ class AdaptedModelSection(ModelSection):
             "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
             "class_axis": self.class_axis,
             "told": self.told,
+            "denoiser": None if self.denoiser is None else self.denoiser.build(),
         }
 
 
@@ -151,6 +181,10 @@ class TorchModelSection(AdaptedModelSection):
     """`package.module:function`; called without arguments, returns the module."""
     checkpoint: ExistingPath | None = None
     """Weights to load into the module: safetensors, or a torch state dict (read with weights_only)."""
+    select: str | int | None = None
+    """Which of several tensors that the module returns is the prediction: its key or attribute, or its position."""
+    reset: str | None = None
+    """Name of a method of the module, called before every batch: for modules that keep a state between calls."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
 
@@ -168,7 +202,42 @@ class TorchModelSection(AdaptedModelSection):
             Naming the key at fault.
         """
         module = build_module(self.factory, self.checkpoint)
-        return TorchModel(module, device=self.device, **self._described(), **evaluation(sampling))
+        return TorchModel(
+            module,
+            select=self.select,
+            reset=self.reset,
+            device=self.device,
+            **self._described(),
+            **evaluation(sampling),
+        )
+
+
+class ExportedModelSection(AdaptedModelSection):
+    """A program of torch.export, exported in evaluation mode; its batch may be free or fixed."""
+
+    kind: Literal["torch-export"]
+    path: ExistingPath
+    """What `torch.export.save` wrote."""
+    select: str | int | None = None
+    """Which of several tensors that the program returns is the prediction: its key, or its position."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Load the program, and make a model of it.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file is none, or holds something that may run as code.
+        """
+        program = load_program(self.path)
+        return TorchModel(program, select=self.select, device=self.device, **self._described(), **evaluation(sampling))
 
 
 class OnnxModelSection(AdaptedModelSection):
@@ -259,6 +328,8 @@ class HuggingFaceModelSection(ModelSection):
     """Interpolate scores to the size of the input, or to a list of sizes."""
     pickled: bool = False
     """Also take weights that are pickled, which could run code."""
+    denoiser: DenoiserSection | None = None
+    """Applied to noisy inputs before anything else."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
 
@@ -279,6 +350,7 @@ class HuggingFaceModelSection(ModelSection):
             threshold=self.threshold,
             upsample=tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
             pickled=self.pickled,
+            denoiser=None if self.denoiser is None else self.denoiser.build(),
             device=self.device,
             **evaluation(sampling),
         )
@@ -311,8 +383,10 @@ class SegmentationModelSection(ModelSection):
     """The decoder."""
     encoder: str = "resnet18"
     """Name of the encoder, as in that package."""
-    classes: int = Field(ge=2)
-    """Number of classes."""
+    classes: int = Field(ge=1)
+    """Number of classes; 1 with a threshold."""
+    threshold: float | None = None
+    """For one channel: an output is class 1 where its logit is above this."""
     channels: int = Field(default=3, ge=1)
     """Number of input channels."""
     checkpoint: ExistingPath
@@ -351,7 +425,8 @@ class SegmentationModelSection(ModelSection):
         return TorchModel(
             module,
             bounds=self.bounds,
-            classes=self.classes,
+            classes=None if self.threshold is not None else self.classes,
+            threshold=self.threshold,
             preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple),
             device=self.device,
             told=self.told,
@@ -363,6 +438,7 @@ MODEL_SECTIONS = Registry[ModelSection](
     "section of a model",
     value_of("kind"),
     TorchModelSection,
+    ExportedModelSection,
     OnnxModelSection,
     CallableModelSection,
     HuggingFaceModelSection,

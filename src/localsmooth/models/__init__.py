@@ -4,6 +4,7 @@ from localsmooth.models.adapter import Adapter, Upsample
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
 from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model
+from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.exported import evaluated
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
 from localsmooth.models.huggingface import HuggingFaceModel, is_hub_name
@@ -18,6 +19,7 @@ from localsmooth.models.torch_model import TorchModel, working_precision
 __all__ = [
     "Adapter",
     "CallableModel",
+    "Denoiser",
     "HuggingFaceModel",
     "Model",
     "ModelCheck",

@@ -15,6 +15,7 @@ from torch import nn
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Bounds, Upsample
+from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.mask_queries import semantic_scores
 from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.torch_model import TorchModel
@@ -57,7 +58,7 @@ class HuggingFaceModel(TorchModel):
     pickled
         Also take weights that are no safetensors. They are read by transformers with `weights_only`, which has had
         faults that let files run code.
-    device, precision, channels_last, compile
+    device, precision, channels_last, compile, denoiser
         As for `TorchModel`.
 
     Raises
@@ -83,6 +84,7 @@ class HuggingFaceModel(TorchModel):
         precision: torch.dtype | None = None,
         channels_last: bool = False,
         compile: bool = False,
+        denoiser: Denoiser | Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         if preprocessing is not None and pad_multiple is not None:
             raise InvalidInputError("pad_multiple", "given beside preprocessing", "Say it in Preprocessing(…) alone")
@@ -109,6 +111,7 @@ class HuggingFaceModel(TorchModel):
             precision=precision,
             channels_last=channels_last,
             compile=compile,
+            denoiser=denoiser,
         )
         self.class_names = _names(folder.config.id2label, self.classes)
 
