@@ -28,6 +28,34 @@ class Bright(nn.Module):
         return torch.cat([0.5 - mean, mean - 0.5], dim=1)
 
 
+class Remembering(Bright):
+    """Two outputs, which depend on what was asked before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = torch.zeros(())
+
+    def forget(self) -> None:
+        self.before = torch.zeros(())
+
+    def forward(self, batch: torch.Tensor) -> Any:
+        self.before = super().forward(batch) + self.before.mean()
+        return {"edges": -self.before, "segmentation": self.before}
+
+
+class Blur(nn.AvgPool2d):
+    """A mean of neighbours, that counts its calls."""
+
+    calls = 0
+
+    def __init__(self) -> None:
+        super().__init__(3, 1, 1, count_include_pad=False)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        type(self).calls += 1
+        return super().forward(input)
+
+
 def inputs() -> dict[str, Any]:
     """What readers have of their own."""
     stripe = np.abs(np.arange(SIZE[1]) - 5.5) < 3
@@ -134,8 +162,16 @@ def named_and_certified_at_zero(names: dict[str, Any]) -> None:
     certified_at_zero(names)
 
 
+def certified_through_a_denoiser(names: dict[str, Any]) -> None:
+    assert names["denoiser"].calls > 0
+    certified_at_zero(names)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "A Hugging Face segmenter": named_and_certified_at_zero,
+    "A checkpoint, or an exported program": certified_at_zero,
+    "A module with several outputs, or with a state": certified_at_zero,
+    "A denoiser in front": certified_through_a_denoiser,
     "An ONNX file": certified_at_zero,
     "Another α, other budgets, another bound": certified_with_less,
     "Another version of the model": another_version_is_certified,
@@ -191,10 +227,16 @@ def huggingface_folder(folder: Path) -> None:
 def test_recipe(title: str, started: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, names = started
     monkeypatch.chdir(folder)
-    names = dict(names)
+    names = dict(names, denoiser=Blur())
+    if "with a state" in title:
+        names["network"] = Remembering()
     with seeded(0):
         if title == "A Hugging Face segmenter":
             huggingface_folder(folder)
+        if title == "A checkpoint, or an exported program":
+            free = ({0: torch.export.Dim("batch"), 2: torch.export.Dim("y"), 3: torch.export.Dim("x")},)
+            program = torch.export.export(Bright().eval(), (torch.rand(2, 3, *SIZE),), dynamic_shapes=free)
+            torch.export.save(program, folder / "segmenter.pt2")
         if title == "An ONNX file":
             onnx_file(folder)
         for code in blocks(SECTIONS[title], "python"):

@@ -267,12 +267,9 @@ def test_programs_that_may_run_code_are_refused(tmp_path: Path) -> None:
     pickled = io.BytesIO()
     torch.save((SimpleNamespace(),), pickled)
     expression = json.dumps({"as_expr": {"expr_str": "Symbol(open('x'))"}}).encode()
-    for path, said in (
-        (changed("data/constants/opaque_obj_0", pickle.dumps(3)), "a file model/data/constants/opaque_obj_0"),
-        (changed("data/aotinductor/model/a.so", b""), r"a file model/data/aotinductor"),
-    ):
-        with pytest.raises(ConfigurationError, match=said):
-            load_program(path)
+    for name, content in (("data/constants/opaque_obj_0", pickle.dumps(3)), ("data/aotinductor/model/a.so", b"")):
+        with pytest.raises(ConfigurationError, match=f"a file model/{name}"):
+            load_program(changed(name, content))
     with pytest.raises(ConfigurationError, match="pickled inputs"):
         load_program(changed("data/sample_inputs/model.pt", pickled.getvalue()))
     with pytest.raises(ConfigurationError, match="an expression"):
@@ -338,7 +335,7 @@ def test_one_of_several_outputs_is_chosen_by_its_name(form: str, select: str | i
 
 
 def test_files_choose_one_of_several_outputs() -> None:
-    factory = "tests.models.test_as_people_have_them:heads"
+    factory = f"{__name__}:heads"
     batch = torch.from_numpy(IMAGE)
     one, other = (section(kind="torch", factory=factory, select=name) for name in ("seg", "edges"))
     assert torch.equal(one(batch), -other(batch))
@@ -370,7 +367,7 @@ def test_a_state_is_reset_before_every_batch() -> None:
     options = {"bounds": (0, 1), "classes": 4}
     with pytest.raises(ls.InvalidInputError, match="differ"):
         check_model(ls.TorchModel(Recurrent().eval(), **options), IMAGE[0])
-    made = section(kind="torch", factory="tests.models.test_as_people_have_them:recurrent", reset="forget")
+    made = section(kind="torch", factory=f"{__name__}:recurrent", reset="forget")
     check_model(made, IMAGE[0])
     batch = torch.from_numpy(IMAGE)
     for each in (made, made.replica()):
@@ -540,7 +537,7 @@ def test_checkpoints_as_people_have_them_are_read(tmp_path, content):
             {"epoch": 1},
             "0 of 4 names are in it; missing are 0.bias, 0.weight, 2.bias and 1 more; further there are epoch",
         ),
-        ({"state_dict": state(), "hyper_parameters": argparse.Namespace()}, "a pickled argparse.Namespace.*trust"),
+        ({"state_dict": state(), "hyper_parameters": argparse.Namespace()}, r"\(argparse\.Namespace\).*trust"),
         ([1, 2], "it holds a list"),
         ({f"a.{n}": v for n, v in list(state().items())[1:]}, '3 of 4 names are in it under "a.";.*0.weight'),
         (

@@ -83,7 +83,9 @@ def test_every_kind_of_model_sees_what_the_denoiser_makes(tmp_path: Path, kind: 
             return TorchModel(local(channels=1), **more)  # type: ignore[arg-type]
         if kind == "onnx":
             rng = np.random.default_rng(0)
-            pointwise_onnx(tmp_path / "m.onnx", rng.normal(size=(3, 1, 1, 1)), rng.normal(size=3))
+            pointwise_onnx(
+                tmp_path / "m.onnx", rng.normal(size=(3, 1, 1, 1)), rng.normal(size=3), shape=(None, 1, *SHAPE)
+            )
             return OnnxModel(tmp_path / "m.onnx", **more)  # type: ignore[arg-type]
         return CallableModel(lambda x: np.concatenate([x, -x, x**2], axis=1), name="f", **more)  # type: ignore[arg-type]
 
@@ -122,7 +124,9 @@ def test_what_changes_predictions_changes_the_fingerprint() -> None:
     assert models[2].fingerprint() != models[0].fingerprint()
     assert models[0].concurrent
     assert told(precision=torch.bfloat16).evaluated_in == "bfloat16"
-    assert TorchModel(local(channels=1), bounds=BOUNDS, classes=3, denoiser=Blur().half()).evaluated_in == "float16"
+    assert (
+        TorchModel(local(channels=1), bounds=BOUNDS, classes=3, denoiser=Blur().half().eval()).evaluated_in == "float16"
+    )
 
 
 class Mixing(nn.Module):
@@ -149,8 +153,6 @@ def test_denoisers_that_are_no_fixed_function_are_refused() -> None:
         check_model(model(lambda batch: batch + torch.randn(batch.shape)), image())
     with pytest.raises(InvalidInputError, match=r"denoiser: it returned \(1, 1, 4, 6\)"):
         model(lambda batch: batch[..., ::2, ::2])(torch.from_numpy(image())[None])
-    with pytest.raises(InvalidInputError, match="denoiser: got 3"):
-        model(3)
     with pytest.raises(InvalidInputError, match="without any levels"):
         told()(torch.from_numpy(image())[None])
 
@@ -164,7 +166,7 @@ def network() -> nn.Module:
 
 
 def test_files_name_a_denoiser() -> None:
-    here = "tests.models.test_denoiser"
+    here = __name__
     values = {
         "model": {"kind": "torch", "factory": f"{here}:network", "classes": 3, "bounds": list(BOUNDS)},
         "data": {"kind": "digit-scenes"},

@@ -103,11 +103,11 @@ def _read(path: Path) -> dict[str, Any]:
         held = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         known = re.search(r"GLOBAL (\S+)", str(error))
-        kind = f"a pickled {known[1]}" if known else "pickled objects, such as a whole module"
+        kind = f" ({known[1]})" if known else ""
         raise _RefusedError(
-            f"it holds {kind}, which is not read since that may run code",
-            "Save the weights alone, torch.save(module.state_dict(), path); of a checkpoint that you trust, "
-            'torch.save(torch.load(path, weights_only=False)["state_dict"], new_path)',
+            f"it holds pickled objects, such as a whole module{kind}, which are not read since that runs their code",
+            "Save the weights alone: torch.save(module.state_dict(), path); or the entry state_dict of a checkpoint that "
+            "you trust",
         ) from None
     except Exception as error:
         raise _RefusedError(f"torch cannot read it ({error})", "Check the file") from error

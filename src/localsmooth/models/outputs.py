@@ -73,15 +73,15 @@ def named_output(output: Any, name: str | int) -> torch.Tensor:
         If there is no such tensor, naming those that there are.
     """
     held: dict[Any, Any] = {}
-    if isinstance(output, tuple | list) and not isinstance(name, str):
-        held = dict(enumerate(cast("Sequence[Any]", output)))
-    elif isinstance(output, Mapping):
+    named = getattr(output, "_fields", None)
+    if isinstance(output, Mapping):
         held = dict(cast("Mapping[Any, Any]", output))
         if name not in held and not isinstance(name, str):
             held = dict(enumerate(held.values()))
+    elif isinstance(output, tuple | list) and not (named and isinstance(name, str)):
+        held = dict(enumerate(cast("Sequence[Any]", output)))
     elif not isinstance(output, torch.Tensor):
-        slots = getattr(output, "_fields", None) or getattr(output, "__dict__", None) or ()
-        held = {key: getattr(output, key) for key in slots}
+        held = {key: getattr(output, key) for key in named or getattr(output, "__dict__", None) or ()}
     if isinstance(name, int) and name < 0:
         name += len(held)
     found = held.get(name)

@@ -19,7 +19,7 @@ from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.changing import changing_attributes, values_text, watching
 from localsmooth.models.denoiser import Denoiser
-from localsmooth.models.exported import input_shape, require_evaluation_mode
+from localsmooth.models.exported import input_shape, is_exported, require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module
 from localsmooth.models.outputs import named_output, output_tensor
 from localsmooth.models.preprocessing import Number, Preprocessing
@@ -223,12 +223,15 @@ class TorchModel(Adapter):
     def concurrent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether replicas share nothing that a call could change, as far as can be told."""
         alone = self._denoiser is None or self._denoiser.concurrent
-        return alone and not (self.compile or has_hooks(self.module) or callable(self._select))
+        return alone and not (
+            self.compile or has_hooks(self.module) or callable(self._select) or is_exported(self.module)
+        )
 
     def replica(self) -> TorchModel:
         """The same model for another thread: a copy of every part, on the same weights."""
         made = copy.copy(self)
-        made.module = replica_of(self.module)
+        # A copy of an exported program would forget that its mode is baked in.
+        made.module = self.module if is_exported(self.module) else replica_of(self.module)
         made._denoiser = None if self._denoiser is None else self._denoiser.replica()
         return made
 
