@@ -106,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
         kind = f" ({known[1]})" if known else ""
         raise _RefusedError(
             f"it holds pickled objects, such as a whole module{kind}, which are not read since that runs their code",
-            "Save the weights alone: torch.save(module.state_dict(), path); or the entry state_dict of a checkpoint that "
+            "Save the weights alone: torch.save(module.state_dict(), path); or the entry state_dict of a file that "
             "you trust",
         ) from None
     except Exception as error:
