@@ -40,5 +40,5 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP_INSTALL) -e ".[dev,onnx,examples,graph,distributed]"
+	$(PIP_INSTALL) -e ".[dev,onnx,huggingface,examples,graph,distributed]"
 	touch $@ $(VENV)/.core

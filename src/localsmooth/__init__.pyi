@@ -22,7 +22,7 @@ from .evidence import export_certificate, verify_run
 from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor, Until
 from .extension import register
 from .layout import GridLayout, Layout
-from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
+from .models import CallableModel, Denoiser, HuggingFaceModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from .pipeline import Run, certified_overlap, certify, plan, recertify, settings_of
 from .report import write_report
@@ -42,10 +42,12 @@ __all__ = [
     "CallableModel",
     "Candidate",
     "Caps",
+    "Denoiser",
     "Envelope",
     "Exact",
     "Gaussian",
     "GridLayout",
+    "HuggingFaceModel",
     "InvalidInputError",
     "Item",
     "ItemSet",
