@@ -6,6 +6,7 @@ from localsmooth.report.locality import levels_figure, locality_figure, render_l
 from localsmooth.report.nothing import reach_of_result, why_nothing
 from localsmooth.report.overlap import overlap_table
 from localsmooth.report.panel import Panel
+from localsmooth.report.places import Places, choose_places
 from localsmooth.report.plane import Picturing, Plane, choose_plane
 from localsmooth.report.promise import bound_samples, ended, foundations
 from localsmooth.report.summary import (
@@ -29,6 +30,7 @@ __all__ = [
     "TAIL_NOTE",
     "Panel",
     "Picturing",
+    "Places",
     "Plane",
     "Sides",
     "SweepPage",
@@ -38,6 +40,7 @@ __all__ = [
     "average_radius",
     "bound_samples",
     "budget_scale",
+    "choose_places",
     "choose_plane",
     "curve",
     "curves_by_kind",

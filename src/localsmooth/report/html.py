@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
+from localsmooth.report.answers import answers
 from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
@@ -36,7 +37,7 @@ from localsmooth.report.tables import (
     run_table,
     smoothing_table,
 )
-from localsmooth.report.work import budget_scale, uneven_work
+from localsmooth.report.work import uneven_work
 from localsmooth.results import (
     NO_LABEL,
     RunInfo,
@@ -151,7 +152,7 @@ def render_report(
         tiles=tiles(main),
         headline_rule=headline_rule(*main.values()),
         uneven=uneven_work(results),
-        budget_scale=budget_scale(next(iter(results.values()))),
+        answers=answers(main),
         remarks={method: [*why_nothing(d), *filter(None, [reach_of_result(d)])] for method, d in results.items()},
         smoothing=smoothing_table(results),
         bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},

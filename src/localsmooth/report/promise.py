@@ -143,10 +143,10 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
         if run.promise:
             claim += " wherever the smoothed model answers,"
         over = f"mean over {items} items" if items > 1 else "one item"
-        text = f"{what} {claim} under every {run.threat}, at ε = {budget:.4g} ({over})"
+        text = f"{what} {claim} at ε = {budget:.4g} ({over})"
         if target != RATIO and has_target(dataset, RATIO):
             whole = value_at(dataset["budget"].values, best_curve(dataset, RATIO), budget)
             every = "Right or wrong" if target == ACCURACY else "Whichever prediction it is"
             text += f". {every}: {percent(whole)}"
-        made.append(Tile(method, percent(share), text))
+        made.append(Tile(method, percent(share), text.replace(" %", "\u00a0%")))
     return made

@@ -9,6 +9,7 @@ from localsmooth.results.item import CertifiedCurve, ItemResult, Stake, consiste
 from localsmooth.results.names import (
     ACCURACY,
     AGREEMENT,
+    BUDGET,
     FORMAT_VERSION,
     NO_GROUP,
     NO_LABEL,
@@ -32,6 +33,7 @@ from localsmooth.results.view import ItemView, item_view
 __all__ = [
     "ACCURACY",
     "AGREEMENT",
+    "BUDGET",
     "FORMAT_VERSION",
     "NO_GROUP",
     "NO_LABEL",
