@@ -1,6 +1,7 @@
 """The first screen: each answer against what the result says."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_other_promises_are_kept_apart(localized: xr.Dataset):
     assert text["Promised"].startswith("Nothing")
     assert text["How sure"].startswith("Not at all")
     assert "Weakest class" not in text
-    own = said(localized.assign_attrs(promise="something of its own"))
+    own = said(localized.assign_attrs(promise='"something of its own"'))
     assert "wherever the smoothed model answers" in own["Promised"]
     assert "may know" not in own["Against"]
     assert "together" not in own["How sure"]
@@ -128,5 +129,5 @@ def test_what_several_methods_share_is_said_once(localized: xr.Dataset, isotropi
 
 @pytest.mark.parametrize(("task", "word"), [("points", "points"), ("tokens", "tokens"), ("graphs", "nodes")])
 def test_outputs_go_by_their_name(localized: xr.Dataset, task: str, word: str):
-    bare = localized.drop_vars("image").assign_attrs(task=task)
+    bare = localized.drop_vars("image").assign_attrs(task=json.dumps(task))
     assert f"of the {word} keep" in said(bare)["Promised"]

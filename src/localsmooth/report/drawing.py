@@ -123,6 +123,12 @@ class ItemDrawing:
             raise InvalidInputError("dataset", "has more than three spatial axes", "Such items have no picture")
         return cls(dataset, item, view, run, outputs, space)
 
+    @classmethod
+    def found(cls, dataset: xr.Dataset, item: int) -> ItemDrawing | None:
+        """Look at one item of a result; None where it has no picture."""
+        view, panel = item_view(dataset, item), panel_of(run_info(dataset).task)
+        return None if panel.outputs(view) is None or panel.inputs(view) is None else cls.of(dataset, item)
+
     @property
     def line(self) -> bool:
         """Whether outputs are a sequence, whose maps belong below each other."""
@@ -134,8 +140,15 @@ class ItemDrawing:
         return self.view.prediction == ABSTAIN
 
     def draw_input(self, axes: Axes) -> None:
-        """Draw the input; of a sequence of a few channels its values."""
-        assert self.view.image is not None
+        """Draw the input; of a sequence of a few channels its values.
+
+        Raises
+        ------
+        InvalidInputError
+            If it was not kept.
+        """
+        if self.view.image is None:
+            raise InvalidInputError("result", "holds no inputs", "Draw something else of it")
         if draws_waveform(self.view, self.space, self.run.norm):
             length = self.view.image[0].size
             places = np.linspace(0, length, min(length, _COLUMNS))
@@ -149,8 +162,15 @@ class ItemDrawing:
             self._show(axes, picture, self.space, "input")
 
     def draw_labels(self, axes: Axes) -> None:
-        """Draw the label map."""
-        assert self.view.label is not None
+        """Draw the label map.
+
+        Raises
+        ------
+        InvalidInputError
+            If the item has no labels.
+        """
+        if self.view.label is None:
+            raise InvalidInputError("item", f"{self.view.name} has no labels", "Draw something else of it")
         picture = class_picture(self.view.label, self.view.ignored, self.outputs, len(self.run.class_names))
         self._show(axes, picture, self.outputs, "labels")
 

@@ -12,16 +12,17 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.drawing import ItemDrawing, draw_curves
 from localsmooth.results import RATIO
 
-__all__ = ["curves_figure", "item_figure", "save_figure"]
+__all__ = ["LANE", "compose_item", "curves_figure", "item_figure", "item_maps", "save_figure"]
 
-_LANE = 0.75  # inches of a sequence's maps, which lie below each other
+LANE = 0.75
+"""Height in inches of each of a sequence's maps, which lie below each other."""
 
 
 def curves_figure(
@@ -77,13 +78,29 @@ def item_figure(
         If there is no such item, budget, target or bound, or the outputs have more than three axes.
     """
     drawing = ItemDrawing.of(dataset, item)
+    rows = len(item_maps(drawing, budget, target, bound))
+    figure = _figure((size[0], max(size[1], LANE * rows)) if drawing.line else size)
+    compose_item(figure, drawing, budget, target, bound)
+    return figure
+
+
+def item_maps(
+    drawing: ItemDrawing, budget: float | None, target: str, bound: str | None
+) -> list[Callable[[Axes], ScalarMappable | None]]:
+    """What is drawn of an item, in its order; arguments as for `item_figure`."""
     draws: list[Callable[[Axes], ScalarMappable | None]] = [drawing.draw_prediction, drawing.draw_radius]
     if drawing.view.label is not None:
         draws.insert(0, drawing.draw_labels)
     if drawing.view.image is not None:
         draws.insert(0, drawing.draw_input)
-    draws.append(lambda axes: drawing.draw_plan(axes, budget, target, bound))
-    figure = _figure((size[0], max(size[1], _LANE * len(draws))) if drawing.line else size)
+    return [*draws, lambda axes: drawing.draw_plan(axes, budget, target, bound)]
+
+
+def compose_item(
+    figure: Figure | SubFigure, drawing: ItemDrawing, budget: float | None, target: str, bound: str | None
+) -> None:
+    """Draw the panel of one item into a figure, or a part of one; arguments as for `item_figure`."""
+    draws = item_maps(drawing, budget, target, bound)
     count = len(draws)
     places = figure.subplots(*((count, 1) if drawing.line else (1, count)), squeeze=False).ravel().tolist()
     for axes, draw in zip(places, draws, strict=True):
@@ -95,7 +112,6 @@ def item_figure(
             bar.ax.tick_params(labelsize=6)
     patches = drawing.class_patches()
     figure.legend(handles=patches, loc="outside lower left", ncols=min(len(patches), 6), fontsize=6.5, frameon=False)
-    return figure
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "ended",
     "foundations",
     "promise",
+    "promises_of",
     "tiles",
 ]
 
@@ -79,6 +80,14 @@ def promise(run: RunInfo) -> str:
         f"(in {run.units}), at least the certified number of the smoothed classifier’s outputs keep their "
         f"prediction, all of them against this one perturbation of the whole input."
     )
+
+
+def promises_of(runs: Mapping[str, RunInfo]) -> dict[str, list[str]]:
+    """Every promise once, with the methods that make it."""
+    promises: dict[str, list[str]] = {}
+    for method, run in runs.items():
+        promises.setdefault(promise(run), []).append(method)
+    return promises
 
 
 def assumptions(run: RunInfo) -> list[str]:

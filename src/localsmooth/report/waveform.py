@@ -44,7 +44,10 @@ def envelope(signal: Float[np.ndarray, "length"], columns: int) -> Float[np.ndar
         How many there are.
     """
     if len(signal) < columns:
-        signal = np.interp(np.linspace(0, len(signal) - 1, columns), np.arange(len(signal)), signal)
+        # A whole number of steps between any two values, so that each of them is met.
+        steps = -(-columns // max(1, len(signal) - 1))
+        fine = np.linspace(0, len(signal) - 1, steps * max(1, len(signal) - 1) + 1)
+        signal = np.interp(fine, np.arange(len(signal)), signal)
     starts = np.arange(columns) * len(signal) // columns
     low, high = np.minimum.reduceat(signal, starts), np.maximum.reduceat(signal, starts)
     low[1:], high[1:] = np.minimum(low[1:], high[:-1]), np.maximum(high[1:], low[:-1])

@@ -1,5 +1,6 @@
 """The result of a certification: one labelled data set, in memory and on disk."""
 
+from localsmooth.results.accessor import ResultAccessor
 from localsmooth.results.build import build_dataset
 from localsmooth.results.curves import budget_kinds, kind_curve
 from localsmooth.results.files import load, save, set_aside
@@ -43,6 +44,7 @@ __all__ = [
     "ItemOverlap",
     "ItemResult",
     "ItemView",
+    "ResultAccessor",
     "RunInfo",
     "Saving",
     "SmoothedClassifier",

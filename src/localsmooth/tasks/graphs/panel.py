@@ -19,7 +19,7 @@ class GraphPanel(Panel):
         """The clusters; None where they are of something else than the nodes."""
         if view.input_group.shape != view.prediction.shape:
             return None
-        sizes = np.bincount(view.input_group)
+        sizes = np.bincount(view.input_group.ravel())
         return Places(view.input_group, [f"cluster {place + 1} ({size} nodes)" for place, size in enumerate(sizes)])
 
 
