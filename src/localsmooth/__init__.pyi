@@ -26,7 +26,7 @@ from .layout import GridLayout, Layout
 from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from .pipeline import Run, certified_overlap, certify, plan, recertify, settings_of
-from .report import write_report
+from .report import write_pdf, write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
 from .sampling import SamplingOptions
@@ -101,6 +101,7 @@ __all__ = [
     "tuning",
     "verify",
     "verify_run",
+    "write_pdf",
     "write_report",
 ]
 

@@ -51,7 +51,7 @@ class Paper:
         self._y = A4[1] * _POINTS - _MARGIN
         return figure
 
-    def text(self, words: str, size: float = 9, bold: bool = False, quiet: bool = False, gap: float = _GAP) -> None:
+    def text(self, words: str, size: float = 9.0, bold: bool = False, quiet: bool = False, gap: float = _GAP) -> None:
         """Write a paragraph.
 
         Parameters

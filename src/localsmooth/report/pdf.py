@@ -108,11 +108,11 @@ def sheets(
 def _first_screen(paper: Paper, results: Mapping[str, xr.Dataset], main: Mapping[str, xr.Dataset], title: str) -> None:
     """Write what is promised, in plain words and in full."""
     runs = {method: run_info(dataset) for method, dataset in results.items()}
-    paper.text(title, 16, bold=True)
+    paper.text(title, 16.0, bold=True)
     for tile in tiles(main):
-        paper.text(f"{tile.method}: {tile.number}", 13, bold=True, gap=1)
+        paper.text(f"{tile.method}: {tile.number}", 13.0, bold=True, gap=1.0)
         paper.text(tile.text)
-    paper.text(headline_rule(*main.values()), 8, quiet=True)
+    paper.text(headline_rule(*main.values()), 8.0, quiet=True)
     if (sentence := uneven_work(results)) is not None:
         paper.text(sentence, bold=True)
     for method, sentences in lost_classes(results).items():
@@ -131,16 +131,16 @@ def _first_screen(paper: Paper, results: Mapping[str, xr.Dataset], main: Mapping
     )
     for text, methods in promises_of(runs).items():
         whose = "" if len(methods) == len(results) else f" of {', '.join(methods)}"
-        paper.text(f"The promise{whose}", 11, bold=True, gap=2)
+        paper.text(f"The promise{whose}", 11.0, bold=True, gap=2.0)
         paper.text(text)
     for method, dataset in results.items():
         if sentences := [*why_nothing(dataset), *filter(None, [reach_of_result(dataset)])]:
             paper.text(f"{_of(method, results)}{' '.join(sentences)}", quiet=True)
-    paper.text("What it rests on", 11, bold=True, gap=2)
+    paper.text("What it rests on", 11.0, bold=True, gap=2.0)
     for methods, sentences in foundations(runs).items():
         whose = "" if len(methods) == len(results) else f"{', '.join(methods)}: "
         for sentence in sentences:
-            paper.text(f"• {whose}{sentence}", 8, gap=2)
+            paper.text(f"• {whose}{sentence}", 8.0, gap=2.0)
 
 
 def _numbers(
@@ -151,25 +151,25 @@ def _numbers(
 ) -> None:
     """Write the tables."""
     runs = {method: run_info(dataset) for method, dataset in results.items()}
-    paper.text("Numbers", 13, bold=True)
+    paper.text("Numbers", 13.0, bold=True)
     for kind, alone in by_kind.items():
         if len(next(iter(runs.values())).budgets) > 1:
             paper.text(f"{kind.capitalize()} only", bold=True)
         paper.table(certificate_table(alone))
     for name in dict.fromkeys(name for run in runs.values() for name in run.bound_names):
-        paper.text(f"{name} {BOUND_WORDS.get(name, OWN_BOUND)}.", 7, quiet=True, gap=2)
+        paper.text(f"{name} {BOUND_WORDS.get(name, OWN_BOUND)}.", 7.0, quiet=True, gap=2.0)
     paper.text("")
     paper.table(prediction_table(results))
     if (classes := class_table(results)) is not None:
         paper.table(classes)
     if (panel := overlaps_of(overlaps, runs)) is not None:
-        paper.text("How much of the IoU is certified", 13, bold=True)
+        paper.text("How much of the IoU is certified", 13.0, bold=True)
         for text, methods in panel.promises.items():
             paper.text(f"The promise of {', '.join(methods)}. {text}")
         for title, table in panel.tables:
             paper.text(title, bold=True)
             paper.table(table)
-    paper.text("Runs", 13, bold=True)
+    paper.text("Runs", 13.0, bold=True)
     if (smoothing := smoothing_table(results)) is not None:
         paper.table(smoothing)
     paper.table(run_table(results))
@@ -225,7 +225,7 @@ def _items(results: Mapping[str, xr.Dataset], max_items: int) -> list[Figure]:
             compose_item(part, drawing, reached, target if has_target(drawing.dataset, target) else RATIO, None)
             part.suptitle(plain(f"{drawing.view.name}, {method}"), fontsize=8, fontweight="bold")
         if words:
-            figure.text(0.06, 0.03, "\n".join(wrapped(words, 0.88 * 72 * A4[0], 7)), fontsize=7, parse_math=False)
+            figure.text(0.06, 0.03, "\n".join(wrapped(words, 0.88 * 72 * A4[0], 7.0)), fontsize=7, parse_math=False)
         made.append(figure)
         waiting.clear()
 
