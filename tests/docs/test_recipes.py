@@ -108,6 +108,13 @@ def both_reported(names: dict[str, Any]) -> None:
     assert "Cohen" in text
 
 
+def all_is_drawn(names: dict[str, Any]) -> None:
+    assert len(names["left"].get_lines()) > 0
+    assert len(names["right"].get_images()) == 1
+    assert "α = " in names["table"]
+    assert Path("appendix.pdf").read_bytes().startswith(b"%PDF-")
+
+
 def overlaps_are_certified(names: dict[str, Any]) -> None:
     assert (names["overlaps"]["iou"].isel(budget=0) > 0).all()
     assert "How much of the IoU is certified" in Path("iou.html").read_text(encoding="utf-8")
@@ -177,6 +184,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Another version of the model": another_version_is_certified,
     "Beside the baselines": baselines_differ,
     "One report of several methods": both_reported,
+    "In a notebook, a paper and an appendix": all_is_drawn,
     "Certified IoU and Dice": overlaps_are_certified,
     "Labels to ignore": one_left_out,
     "A run that survives a crash": certified_at_zero,
