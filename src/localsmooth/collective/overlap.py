@@ -81,9 +81,9 @@ class Overlap:
         improved beyond it. Rounded up.
     attack
         What that attack spends in each column.
-    mean_iou, mean_iou_upper
-        Bounds on the mean over the classes that are labels: the mean of ``iou``, rounded down, and what one attack
-        leaves if each target that it breaks takes the next class.
+    mean_iou_upper
+        What one attack leaves of the mean over the classes that are labels, if each target that it breaks takes the next
+        class. Rounded up.
     mean_dice_upper
         The same attacks' least mean of Dice.
     """
