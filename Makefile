@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-long test-shuffled lint format clean
+.PHONY: demo test test-long test-shuffled docs lint format clean
 
 demo: $(VENV)/.core
 	$(BIN)/localsmooth demo --out runs/demo
@@ -22,6 +22,10 @@ test-long: $(VENV)/.dev
 SEED ?= $(shell date +%s)
 test-shuffled: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS) --shuffle $(SEED)
+
+# The documentation as a site in build/site; any warning fails. Material's banner about its successor is left out.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -44,4 +48,8 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP_INSTALL) -e ".[dev,onnx,huggingface,examples,graph,distributed]"
+	touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP_INSTALL) -e ".[docs]"
 	touch $@ $(VENV)/.core

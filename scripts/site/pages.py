@@ -31,13 +31,15 @@ ROOMS = (
 )
 """Rooms of the package that have a page of the reference, in the order of the navigation."""
 
+IMPORTED_AS = {"localsmooth.tasks.graphs": "localsmooth.graphs"}
+
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r" *(```|~~~)")
 MARKER = re.compile(r"( *)([*+-]|\d+[.)])( +)(?=\S)")
 
 log = logging.getLogger("mkdocs.hooks.pages")
 _texts: dict[str, str] = {}
-"""What each page of the repository says in CommonMark, by its place in the site; filled and looked up within a build."""
+"""What each page of the repository says in CommonMark, by its place in the site; filled and emptied within a build."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -86,14 +88,20 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Warn of a page that does not say what it says in the repository."""
-    meant = _texts.pop(page.file.src_uri, None)
-    shown = _words(html)
+    """Warn of a page that does not say what it says in the repository, and of a reference that leaves out a name."""
+    here = page.file.src_uri
+    meant, shown = _texts.pop(here, None), _words(html)
     if meant is not None and meant != shown:
-        first = next((i for i, (a, b) in enumerate(zip(meant, shown, strict=False)) if a != b), min(len(meant), len(shown)))
-        log.warning(
-            "%s: rendered as …%r… in place of …%r…", page.file.src_uri, shown[first - 60 : first + 80], meant[first - 60 : first + 80]
-        )
+        same = len(posixpath.commonprefix([meant, shown]))
+        where = slice(max(0, same - 60), same + 80)
+        log.warning("%s: rendered as …%r… in place of …%r…", here, shown[where], meant[where])
+    room = re.fullmatch(r"reference/(.+)\.md", here)
+    if room is not None:
+        whole = _dotted(room[1])
+        for name in public("" if whole == "localsmooth" else room[1]):
+            if f'id="{whole}.{name}"' in html or f'id="{whole}.{name}.{name}"' in html:
+                continue
+            log.warning("%s: %s is left out, as whatever has no docstring is", here, name)
     return html
 
 
@@ -159,11 +167,23 @@ def public(room: str) -> list[str]:
     return [name for name in names if name not in below and not name.startswith("_")]
 
 
+def _dotted(room: str) -> str:
+    return room if room == "localsmooth" else f"localsmooth.{room}"
+
+
 def _reference(room: str) -> str:
     """Page of the reference, for mkdocstrings."""
-    whole = f"localsmooth.{room}" if room else "localsmooth"
-    members = "".join(f"        - {name}\n" for name in public(room))
-    return f"# {whole}\n\n::: {whole}\n    options:\n      members:\n{members}"
+    whole = _dotted(room or "localsmooth")
+    alone = [name for name in public(room) if _named_like_its_module(room, name)]
+    members = "".join(f"        - {name}\n" for name in public(room) if name not in alone)
+    page = f"# {IMPORTED_AS.get(whole, whole)}\n\n::: {whole}\n    options:\n      members:\n{members}"
+    options = "    options:\n      show_root_heading: true\n      show_root_toc_entry: true\n"
+    return page + "".join(f"\n::: {whole}.{name}.{name}\n{options}" for name in alone)
+
+
+def _named_like_its_module(room: str, name: str) -> bool:
+    """Whether griffe takes a name for the module that defines it."""
+    return PACKAGE.joinpath(*room.split("."), f"{name}.py").is_file()
 
 
 def _listing(path: str, text: str) -> str:
@@ -190,7 +210,7 @@ def _path(place: str) -> str | None:
 
 
 def _in_repository(path: str, target: str) -> str | None:
-    """The file that a link on a page leads to, seen from the repository; None of anchors, addresses and what is not there."""
+    """The file that a link leads to, seen from the repository; None of anchors, addresses and what is not there."""
     file = target.partition("#")[0]
     if not file or re.match(r"\w+:", target):
         return None
