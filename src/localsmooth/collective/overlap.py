@@ -82,8 +82,8 @@ class Overlap:
     attack
         What that attack spends in each column.
     mean_iou_upper
-        What one attack leaves of the mean over the classes that are labels, if each target that it breaks takes the next
-        class. Rounded up.
+        What one attack leaves of the mean over the classes that are labels, if each target that it breaks takes the
+        next class. Rounded up.
     mean_dice_upper
         The same attacks' least mean of Dice.
     """
