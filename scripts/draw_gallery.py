@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import localsmooth as ls
 
 ROOT = Path(__file__).parents[1]
-RUNS = {  # picture: the run, the target of its curves, and whether its items are maps
+RUNS = {  # picture: the run, and the target of its curves
     "voice_activity": ("runs/gallery/voice_activity/run", "accuracy"),
     "text_detection": ("runs/gallery/text_detection/run", "foreground"),
     "note_transcription": ("runs/gallery/note_transcription/run", "class:down"),
@@ -29,7 +29,10 @@ def draw(run: str, target: str, to: Path) -> None:
     result = ls.load_result(ROOT / run / "result.nc")
     figure = Figure(figsize=(8.4, 2.4), layout="constrained")
     axes = figure.subplots(1, 3)
-    ls.plot.input(result, ax=axes[0])
+    if "image" in result:
+        ls.plot.input(result, ax=axes[0])
+    else:  # items without an axis of channels, points and tokens
+        ls.plot.prediction(result, ax=axes[0])
     ls.plot.radius(result, ax=axes[1])
     ls.plot.curves(result, target, ax=axes[2])
     for each in axes:

@@ -4,9 +4,9 @@
     python examples/gallery/brain_extraction.py
     localsmooth certify examples/gallery/brain_extraction.toml --out runs/gallery/brain_extraction/run
 
-This file makes the input and has the module that the TOML file names: the network with the package's normalisation. There
-is no scan of a head in these packages. The input is a phantom: the mean of 152 brains (MNI ICBM152, as nilearn brings it) in
-layers of fluid, bone and scalp. Nothing is downloaded.
+This file makes the input and has the module that the TOML file names: the network with the package's normalisation.
+There is no scan of a head in these packages. The input is a phantom: the mean of 152 brains (MNI ICBM152, as nilearn
+brings it) in layers of fluid, bone and scalp. Nothing is downloaded.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python examples/gallery/note_transcription.py
     localsmooth certify examples/gallery/note_transcription.toml --out runs/gallery/note_transcription/run
 
-This file copies the model out of the package and makes the music: tones of four or five harmonics that fade, one or two
-at a time. The TOML file says the rest. Nothing is downloaded; without --no-deps, pip installs TensorFlow, which is not needed.
+This file copies the model out of the package and makes the music: tones of five harmonics that fade, one or two at a
+time. The TOML file says the rest. Nothing is downloaded; without --no-deps, pip would install TensorFlow, too.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python examples/gallery/voice_activity.py
     localsmooth certify examples/gallery/voice_activity.toml --out runs/gallery/voice_activity/run
 
-This file makes the inputs, sentences that espeak-ng speaks, and has the function that the TOML file names: the ONNX file
-takes a sequence of overlapping frames where a model here takes a batch of sounds. Nothing is downloaded.
+This file makes the inputs, sentences that espeak-ng speaks, and has the function that the TOML file names: the ONNX
+file takes a sequence of overlapping frames where a model here takes a batch of sounds. Nothing is downloaded.
 """
 
 from __future__ import annotations
