@@ -10,8 +10,8 @@ Everything is made up here: tables, lamps and chairs are sampled from templates,
 and move by a jitter of their own; a small PointNet learns their parts under noise, once for each kind of smoothing.
 Cells come from the templates, so that they do not depend on the clouds that are certified. A minute on one core.
 
-With as many samples and about the same accuracy the two come out even (means over ε of certified accuracy .382 and
-.383): a PointNet compares each point with features of the whole shape, so that far noise costs nearly as much as near
+With as many samples and about the same accuracy the two come out even (means over ε of certified accuracy .380 and
+.386): a PointNet compares each point with features of the whole shape, so that far noise costs nearly as much as near
 noise. Localized noise certifies more at the largest budgets, isotropic noise in between. More isotropic noise (0.3)
 certifies more, for less accuracy.
 """
