@@ -98,9 +98,9 @@ class _Item(CheckedItem):
         ignored = None if item.ignored is None else item.ignored.ravel()
         group, levels = item.layout.outputs.labels.ravel(), item.layout.levels
         self.outputs = Outputs(item.name, item.votes, group, levels, noise, ignored)
-        self.settings: Settings = settings
+        self.settings = settings
         self.kinds = {"budget": settings.budgets}
-        self._item, self._noise = item, noise
+        self._item, self._noise, self._proven = item, noise, settings
 
     def stakes(self) -> Mapping[str, Stakes]:
         return item_stakes(self._item, self._item.votes.candidate.astype(np.int64), self.settings.targets)
@@ -109,12 +109,12 @@ class _Item(CheckedItem):
         return bounded_outputs(self._item, self._noise, cast("Settings", way), outputs)
 
     def radius(self, alone: BaseCertificates) -> Float[np.ndarray, "outputs"] | None:
-        threat, item = self.settings.threat, self._item
+        threat, item = self._proven.threat, self._item
         known = type(threat) in (NormBall, Flips)
         return threat.radius(alone, item.image, item.layout, self._noise) if known else None
 
     def budgets(self) -> Budgets:
-        return _Budgets(self._item, self._noise, self.settings)
+        return _Budgets(self._item, self._noise, self._proven)
 
 
 class _Budgets(Budgets):

@@ -135,12 +135,7 @@ def _check_item(item: CheckedItem, result: xr.Dataset, known: KeptProofs, made: 
         ways = [Way(each.base, stakes.left_by(each.base.prediction)) for each in certified]
         for way in ways:
             way.base.require_whole(way.stakes.values)
-        claimed[target] = {
-            str(bound): Claimed(
-                *(result[each].sel(target=target, bound=bound).values.ravel().tolist() for each in _CLAIMED)
-            )
-            for bound in result["bound"].values
-        }
+        claimed[target] = {str(bound): _claimed(result, target, str(bound)) for bound in result["bound"].values}
         proven[target] = ProvenCounts(ways, budgets)
         proven[target].prove(settings.bounds, claimed[target], known.get((name, target), ()))
         made.proofs[name, target] = proven[target].proofs
@@ -169,7 +164,7 @@ def _claimed(result: xr.Dataset, target: str, bound: str) -> Claimed:
 def _budget(kinds: Mapping[str, Sequence[float]], index: int) -> str:
     """Name a budget by its number, the last kind fastest."""
     place = np.unravel_index(index, [len(sizes) for sizes in kinds.values()])
-    return ", ".join(f"{kind} {sizes[at]:g}" for (kind, sizes), at in zip(kinds.items(), place, strict=True))
+    return ", ".join(f"{kind} {sizes[at]:g}" for (kind, sizes), at in zip(kinds.items(), map(int, place), strict=True))
 
 
 def _targets(result: xr.Dataset) -> list[str]:

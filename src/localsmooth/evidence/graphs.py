@@ -86,9 +86,9 @@ class _Item(CheckedItem):
         nodes, layout = sampled.nodes, sampled.layout
         group = layout.outputs.labels[nodes].astype(np.int64)
         self.outputs = Outputs(name, sampled.votes.part(nodes), group, layout.levels, SparseFlips())
-        self.settings: GraphSettings = settings
+        self.settings = settings
         self.kinds = {"additions": settings.additions, "deletions": settings.deletions}
-        self._sampled, self._class_names = sampled, class_names
+        self._sampled, self._class_names, self._proven = sampled, class_names, settings
         self._inputs, self._clusters = layout.inputs, np.arange(layout.inputs.count)
 
     def stakes(self) -> Mapping[str, Stakes]:
@@ -108,7 +108,7 @@ class _Item(CheckedItem):
         )
 
     def narrowed(self, made: CertifiedOutputs) -> CertifiedOutputs:
-        if not self.settings.strictly_local:
+        if not self._proven.strictly_local:
             return made
         sampled, whole = self._sampled, self._sampled.layout.inputs
         depth = sampled.depth
@@ -140,7 +140,7 @@ class _Item(CheckedItem):
         return certified_radius(alone.weights, alone.eta, alone.group, 0)
 
     def budgets(self) -> Budgets:
-        return _Pairs(self.outputs.name, self._sampled, self.settings, self)
+        return _Pairs(self.outputs.name, self._sampled, self._proven, self)
 
     @property
     def input_groups(self) -> tuple[Partition, Int[np.ndarray, "input_groups"]]:
@@ -195,6 +195,8 @@ def _reduction_fails(
     kept, made = asked.columns, problem.constraints
     if np.array_equal(problem.weights, weights) and np.array_equal(problem.eta, eta):
         return "" if np.array_equal(kept, np.arange(asked.size)) else "columns are left out"
+    if len(problem.weights) != 1:
+        return "it has other certificates"
     same = np.array_equal(made.rows, whole.rows[:, kept]) and np.array_equal(made.caps, whole.caps[kept])
     if not (same and np.array_equal(made.budgets, whole.budgets) and bool(made.integer.all())):
         return "columns that are left out change what the others allow"
