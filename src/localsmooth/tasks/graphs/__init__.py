@@ -23,7 +23,7 @@ from localsmooth.tasks.graphs.graph import (
 )
 from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
-from localsmooth.tasks.graphs.node_problem import NodeProblem, node_problem
+from localsmooth.tasks.graphs.node_problem import NodeProblem
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
 from localsmooth.tasks.graphs.result import solved_together
@@ -88,7 +88,6 @@ __all__ = [
     "metis_clusters",
     "node_counters",
     "node_limit",
-    "node_problem",
     "node_stakes",
     "normalized_adjacency",
     "random_stream",
