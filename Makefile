@@ -9,16 +9,19 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 demo: $(VENV)/.core
 	$(BIN)/localsmooth demo --out runs/demo
 
+# Two at a time, a file in one of them; in the order of tests/order.py.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 test-long: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "long or not long" --timeout 3600
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS) -m "long or not long" --timeout 3600
 
 # Files, and tests in them, in another order each time; SEED=… repeats one.
 SEED ?= $(shell date +%s)
 test-shuffled: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --shuffle $(SEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS) --shuffle $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -40,5 +43,5 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP_INSTALL) -e ".[dev,onnx,examples,graph,distributed]"
+	$(PIP_INSTALL) -e ".[dev,onnx,huggingface,examples,graph,distributed]"
 	touch $@ $(VENV)/.core

@@ -7,14 +7,16 @@ from unittest import mock
 
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
 
 # Beartype looks at random members of long containers: with a generator of its own, the global one stays untouched.
 with mock.patch("random.getrandbits", random.Random(0).getrandbits):
     import beartype  # noqa: F401
 
-install_import_hook("localsmooth", "beartype.beartype")
+from tests.checking import check_calls
 
+check_calls("localsmooth")
+
+from tests.order import place  # noqa: E402
 from tests.seeding import untouched  # noqa: E402
 
 # The same examples in every run, however slow the machine is.
@@ -37,6 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         stream = random.Random(config.option.shuffle)
         files = {item.path: stream.random() for item in items}
         items.sort(key=lambda item: (files[item.path], stream.random()))
+    else:
+        items.sort(key=lambda item: place(item.path))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

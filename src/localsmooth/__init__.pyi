@@ -10,6 +10,7 @@ from . import (
     layout,
     locality,
     noise,
+    plot,
     tasks,
     training,
     tuning,
@@ -22,10 +23,10 @@ from .evidence import export_certificate, verify_run
 from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor, Until
 from .extension import register
 from .layout import GridLayout, Layout
-from .models import CallableModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
+from .models import CallableModel, Denoiser, HuggingFaceModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
 from .noise import Bernoulli, Gaussian, SparseFlips, Uniform
 from .pipeline import Run, certified_overlap, certify, plan, recertify, settings_of
-from .report import write_report
+from .report import write_pdf, write_report
 from .results import load_result, save_result
 from .runs import SamplingPlan
 from .sampling import SamplingOptions
@@ -42,10 +43,12 @@ __all__ = [
     "CallableModel",
     "Candidate",
     "Caps",
+    "Denoiser",
     "Envelope",
     "Exact",
     "Gaussian",
     "GridLayout",
+    "HuggingFaceModel",
     "InvalidInputError",
     "Item",
     "ItemSet",
@@ -88,6 +91,7 @@ __all__ = [
     "locality",
     "noise",
     "plan",
+    "plot",
     "recertify",
     "register",
     "save_result",
@@ -99,6 +103,7 @@ __all__ = [
     "tuning",
     "verify",
     "verify_run",
+    "write_pdf",
     "write_report",
 ]
 

@@ -55,7 +55,9 @@ def test_certify_report_recertify(folder: Path) -> None:
     result = load(folder / "run" / "result.nc")
     assert result["certified"].sizes["bound"] == 4
     assert result["batch_size"].item() == 50 if "batch_size" in result else result.attrs["batch_size"] == 50
-    assert invoke("report", folder / "run", "--figures", folder / "figures").exit_code == 0
+    paper = ("--pdf", folder / "appendix.pdf")
+    assert invoke("report", folder / "run", "--figures", folder / "figures", *paper).exit_code == 0
+    assert (folder / "appendix.pdf").read_bytes().startswith(b"%PDF-")
     page = (folder / "run" / "report.html").read_text()
     assert "<b>bright</b>" not in page
     assert "Which smoothed classifier" in page

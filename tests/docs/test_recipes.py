@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,13 +28,32 @@ class Bright(nn.Module):
         return torch.cat([0.5 - mean, mean - 0.5], dim=1)
 
 
-class LikeHuggingFace(Bright):
-    """Scores of a quarter of the resolution, in an object."""
+class Remembering(Bright):
+    """Two outputs, which depend on what was asked before."""
 
-    config = SimpleNamespace(num_labels=2)
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = torch.zeros(())
+
+    def forget(self) -> None:
+        self.before = torch.zeros(())
 
     def forward(self, batch: torch.Tensor) -> Any:
-        return SimpleNamespace(logits=nn.functional.avg_pool2d(super().forward(batch), 4))
+        self.before = super().forward(batch) + self.before.mean()
+        return {"edges": -self.before, "segmentation": self.before}
+
+
+class Blur(nn.AvgPool2d):
+    """A mean of neighbours, that counts its calls."""
+
+    calls = 0
+
+    def __init__(self) -> None:
+        super().__init__(3, 1, 1, count_include_pad=False)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        type(self).calls += 1
+        return super().forward(input)
 
 
 def inputs() -> dict[str, Any]:
@@ -90,6 +108,13 @@ def both_reported(names: dict[str, Any]) -> None:
     assert "Cohen" in text
 
 
+def all_is_drawn(names: dict[str, Any]) -> None:
+    assert len(names["left"].get_lines()) > 0
+    assert len(names["right"].get_images()) == 1
+    assert "α = " in names["table"]
+    assert Path("appendix.pdf").read_bytes().startswith(b"%PDF-")
+
+
 def overlaps_are_certified(names: dict[str, Any]) -> None:
     assert (names["overlaps"]["iou"].isel(budget=0) > 0).all()
     assert "How much of the IoU is certified" in Path("iou.html").read_text(encoding="utf-8")
@@ -139,13 +164,27 @@ def only_deletions(names: dict[str, Any]) -> None:
     certified_at_zero(names)
 
 
+def named_and_certified_at_zero(names: dict[str, Any]) -> None:
+    assert names["model"].class_names == ("dark", "bright")
+    certified_at_zero(names)
+
+
+def certified_through_a_denoiser(names: dict[str, Any]) -> None:
+    assert names["denoiser"].calls > 0
+    certified_at_zero(names)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
-    "A Hugging Face segmenter": certified_at_zero,
+    "A Hugging Face segmenter": named_and_certified_at_zero,
+    "A checkpoint, or an exported program": certified_at_zero,
+    "A module with several outputs, or with a state": certified_at_zero,
+    "A denoiser in front": certified_through_a_denoiser,
     "An ONNX file": certified_at_zero,
     "Another α, other budgets, another bound": certified_with_less,
     "Another version of the model": another_version_is_certified,
     "Beside the baselines": baselines_differ,
     "One report of several methods": both_reported,
+    "In a notebook, a paper and an appendix": all_is_drawn,
     "Certified IoU and Dice": overlaps_are_certified,
     "Labels to ignore": one_left_out,
     "A run that survives a crash": certified_at_zero,
@@ -180,22 +219,34 @@ def onnx_file(folder: Path) -> None:
         )
 
 
+def huggingface_folder(folder: Path) -> None:
+    """A tiny network that sees the second class everywhere."""
+    transformers = pytest.importorskip("transformers")
+    stages = {"num_encoder_blocks": 1, "depths": [1], "sr_ratios": [1], "hidden_sizes": [8], "num_attention_heads": [1]}
+    patches = {"patch_sizes": [3], "strides": [4], "mlp_ratios": [1], "decoder_hidden_size": 8}
+    configuration = transformers.SegformerConfig(**stages, **patches, id2label={0: "dark", 1: "bright"})
+    network = transformers.SegformerForSemanticSegmentation(configuration).eval()
+    network.decode_head.classifier.bias.data[1] = 9.0
+    network.save_pretrained(folder / "segformer")
+    transformers.SegformerImageProcessorPil().save_pretrained(folder / "segformer")
+
+
 @pytest.mark.parametrize("title", CHECKS)
 def test_recipe(title: str, started: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, names = started
     monkeypatch.chdir(folder)
-    names = dict(names)
-    if title == "A Hugging Face segmenter":
-        names["network"] = LikeHuggingFace()
+    names = dict(names, denoiser=Blur())
+    if "with a state" in title:
+        names["network"] = Remembering()
     with seeded(0):
+        if title == "A Hugging Face segmenter":
+            huggingface_folder(folder)
+        if title == "A checkpoint, or an exported program":
+            free = ({0: torch.export.Dim("batch"), 2: torch.export.Dim("y"), 3: torch.export.Dim("x")},)
+            program = torch.export.export(Bright().eval(), (torch.rand(2, 3, *SIZE),), dynamic_shapes=free)
+            torch.export.save(program, folder / "segmenter.pt2")
         if title == "An ONNX file":
             onnx_file(folder)
         for code in blocks(SECTIONS[title], "python"):
-            if "from_pretrained" not in code:  # a download
-                run(code, f"docs/recipes.md, {title}", names)
+            run(code, f"docs/recipes.md, {title}", names)
     CHECKS[title](names)
-
-
-def test_what_is_downloaded_has_that_name() -> None:
-    transformers = pytest.importorskip("transformers")
-    assert hasattr(transformers.AutoModelForSemanticSegmentation, "from_pretrained")

@@ -36,5 +36,15 @@ def test_decibels_of_a_sequence(amplitude: float, decibels: str) -> None:
     assert "dB" not in words
 
 
+def test_other_budgets_and_sequences_along_one_of_two_axes() -> None:
+    tall = np.full((1, 100, 1), 10.0)
+    assert (words := scale_words(2, [tall], None, budget=0.1)) is not None
+    assert words.startswith("ε = 0.1 is 0.01 units")
+    assert "60 dB below the signal" in words  # energy 10 000 against 0.01
+    assert (words := scale_words(1, [tall], (0.0, 255.0), budget=25.0)) is not None
+    assert "0.25 grey levels" in words
+    assert scale_words(2, [tall], None, budget=0.0) is None
+
+
 def test_changes_need_no_other_unit() -> None:
     assert scale_words(0, [np.zeros((1, 4))], None) is None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+import io
+import json
 import os
+import pickle
 import subprocess
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,8 +23,10 @@ from tests.seeding import seeded
 from torch import nn
 
 import localsmooth as ls
+from localsmooth.config import parse_configuration
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
+from localsmooth.config.programs import load_program
 from localsmooth.models import check_model
 from localsmooth.models.comparison import compare
 from localsmooth.tasks.arrays.inputs import require_model
@@ -194,8 +202,179 @@ def test_exported_programs_that_are_random_are_refused():
         module = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Dropout(0.5)).train()
     shapes = ({0: torch.export.Dim("batch")},)
     program = torch.export.export(module, (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes).module()
+    with pytest.raises(ls.InvalidInputError, match=r"module: its operation dropout is in training mode.*before torch"):
+        ls.TorchModel(program, bounds=(0, 1), classes=4)
+
+
+class Noisy(nn.Module):
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return batch + torch.randn_like(batch)
+
+
+def test_what_no_operation_says_is_seen_by_trial() -> None:
+    shapes = ({0: torch.export.Dim("batch")},)
+    program = torch.export.export(Noisy().eval(), (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes)
     with pytest.raises(ls.InvalidInputError, match="differ"), seeded(0):
-        check_model(ls.TorchModel(program, bounds=(0, 1), classes=4), torch.from_numpy(IMAGE[0]))
+        check_model(ls.TorchModel(program, bounds=(0, 1), classes=3), torch.from_numpy(IMAGE[0]))
+
+
+def section(**model: object) -> ls.Model:
+    """A model as a file of configuration makes it."""
+    values = {
+        "model": {"bounds": [0.0, 1.0], "classes": 4, **model},
+        "data": {"kind": "digit-scenes"},
+        "layout": {"cells": [2, 2]},
+        "noise": {"distribution": "gaussian", "sigma_min": 0.1, "sigma_max": 0.3},
+        "sampling": {"n_candidate": 4, "n_bound": 8},
+        "certificate": {"alpha": 0.5, "budgets": [0.0]},
+    }
+    made = parse_configuration(values)
+    return made.model.build(made.sampling)
+
+
+@pytest.mark.parametrize("fixed", [None, 1, 4])
+def test_programs_of_any_batch_are_read_from_files(tmp_path: Path, fixed: int | None) -> None:
+    shapes = None if fixed else ({0: torch.export.Dim("batch")},)
+    program = torch.export.export(network(), (torch.zeros(fixed or 2, 3, 16, 16),), dynamic_shapes=shapes)
+    torch.export.save(program, tmp_path / "model.pt2")
+    model = section(kind="torch-export", path=str(tmp_path / "model.pt2"))
+    batch = torch.rand((6, 3, 16, 16), generator=torch.Generator().manual_seed(0))
+    expected = ls.TorchModel(network(), bounds=(0, 1), classes=4)(batch)
+    for made in (model, model.replica(), ls.TorchModel(program, bounds=(0, 1), classes=4)):
+        torch.testing.assert_close(made(batch), expected)
+        torch.testing.assert_close(made(batch[:1]), expected[:1])
+    with pytest.raises(ls.InvalidInputError, match=r"batch: .*\(3, 15, 16\).*exported for \(3, 16, 16\)"):
+        model(batch[:, :, 1:])
+    assert check_model(model, IMAGE[0]).output_shape == (16, 16)
+
+
+def test_programs_that_may_run_code_are_refused(tmp_path: Path) -> None:
+    program = torch.export.export(network(), (torch.zeros(2, 3, 16, 16),))
+    torch.export.save(program, tmp_path / "model.pt2")
+
+    def changed(name: str, content: bytes | None = None, **replaced: str) -> Path:
+        with zipfile.ZipFile(tmp_path / "model.pt2") as old, zipfile.ZipFile(tmp_path / "other.pt2", "w") as new:
+            held = {each: old.read(each) for each in old.namelist()}
+            if content is not None:
+                held[f"model/{name}"] = content
+            for one, other in replaced.items():
+                assert one.encode() in held[f"model/{name}"]
+                held[f"model/{name}"] = held[f"model/{name}"].replace(one.encode(), other.encode())
+            for each, value in held.items():
+                new.writestr(each, value)
+        return tmp_path / "other.pt2"
+
+    pickled = io.BytesIO()
+    torch.save((SimpleNamespace(),), pickled)
+    expression = json.dumps({"as_expr": {"expr_str": "Symbol(open('x'))"}}).encode()
+    for name, content in (("data/constants/opaque_obj_0", pickle.dumps(3)), ("data/aotinductor/model/a.so", b"")):
+        with pytest.raises(ConfigurationError, match=f"a file model/{name}"):
+            load_program(changed(name, content))
+    with pytest.raises(ConfigurationError, match="pickled inputs"):
+        load_program(changed("data/sample_inputs/model.pt", pickled.getvalue()))
+    with pytest.raises(ConfigurationError, match="an expression"):
+        load_program(changed("models/model.json", expression))
+    config = "data/weights/model_weights_config.json"
+    with pytest.raises(ConfigurationError, match="pickled tensors"):
+        load_program(changed(config, **{'"use_pickle": false': '"use_pickle": true'}))
+    torch.save({"a": 1}, tmp_path / "other.pt2")
+    with pytest.raises(ConfigurationError, match=r"model\.path"):
+        load_program(tmp_path / "other.pt2")
+    load_program(tmp_path / "model.pt2")
+
+
+class Heads(nn.Module):
+    """Two predictions, in one of several forms."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.inner, self.form = network(), form
+
+    def forward(self, batch: torch.Tensor) -> object:
+        scores = self.inner(batch)
+        named = {"edges": -scores, "seg": scores}
+        return {
+            "dict": named,
+            "tuple": tuple(named.values()),
+            "object": SimpleNamespace(**named),
+            "named tuple": Pair(**named),
+            "tensor": scores,
+        }[self.form]
+
+
+class Pair(NamedTuple):
+    edges: torch.Tensor
+    seg: torch.Tensor
+
+
+def heads() -> nn.Module:
+    return Heads("dict")
+
+
+@pytest.mark.parametrize(
+    ("form", "select", "known"),
+    [
+        ("dict", "seg", r"\['edges', 'seg'\]"),
+        ("dict", 1, r"\['edges', 'seg'\]"),
+        ("tuple", 1, r"\[0, 1\]"),
+        ("tuple", -1, r"\[0, 1\]"),
+        ("object", "seg", r"\['edges', 'seg'\]"),
+        ("named tuple", "seg", r"\['edges', 'seg'\]"),
+        ("named tuple", 1, r"\['edges', 'seg'\]"),
+        ("tensor", None, "leave select out"),
+    ],
+)
+def test_one_of_several_outputs_is_chosen_by_its_name(form: str, select: str | int | None, known: str) -> None:
+    batch = torch.from_numpy(IMAGE)
+    options = {"bounds": (0, 1), "classes": 4}
+    made = ls.TorchModel(Heads(form).eval(), select=select, **options)
+    assert torch.equal(made(batch), ls.TorchModel(network(), **options)(batch))
+    assert made.concurrent
+    with pytest.raises(ls.InvalidInputError, match=f"select: there is no tensor 'out' in the .*{known}"):
+        ls.TorchModel(Heads(form).eval(), select="out", **options)(batch)
+
+
+def test_files_choose_one_of_several_outputs() -> None:
+    factory = f"{__name__}:heads"
+    batch = torch.from_numpy(IMAGE)
+    one, other = (section(kind="torch", factory=factory, select=name) for name in ("seg", "edges"))
+    assert torch.equal(one(batch), -other(batch))
+    assert one.fingerprint() != other.fingerprint()
+
+
+class Recurrent(nn.Module):
+    """What it says depends on what it was asked before, until it forgets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.state = network(), None
+
+    def forget(self) -> None:
+        self.state = None
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        scores = self.inner(batch)
+        self.state = scores if self.state is None else scores - self.state.mean(dim=0, keepdim=True)
+        return self.state
+
+
+def recurrent() -> nn.Module:
+    return Recurrent()
+
+
+@pytest.mark.filterwarnings("ignore:module. module.state changed")
+def test_a_state_is_reset_before_every_batch() -> None:
+    options = {"bounds": (0, 1), "classes": 4}
+    with pytest.raises(ls.InvalidInputError, match="differ"):
+        check_model(ls.TorchModel(Recurrent().eval(), **options), IMAGE[0])
+    made = section(kind="torch", factory=f"{__name__}:recurrent", reset="forget")
+    check_model(made, IMAGE[0])
+    batch = torch.from_numpy(IMAGE)
+    for each in (made, made.replica()):
+        for _ in range(2):
+            assert torch.equal(each(batch), ls.TorchModel(network(), **options)(batch))
+    with pytest.raises(ls.InvalidInputError, match="reset: Recurrent has no method 'clear'"):
+        ls.TorchModel(Recurrent().eval(), reset="clear", **options)
 
 
 class Times(nn.Module):
@@ -354,9 +533,17 @@ def test_checkpoints_as_people_have_them_are_read(tmp_path, content):
     ("content", "said"),
     [
         (network(), "pickled objects, such as a whole module"),
-        ({"epoch": 1}, "it holds epoch, and the module wants 0.bias"),
+        (
+            {"epoch": 1},
+            "0 of 4 names are in it; missing are 0.bias, 0.weight, 2.bias and 1 more; further there are epoch",
+        ),
+        ({"state_dict": state(), "hyper_parameters": argparse.Namespace()}, r"\(argparse\.Namespace\).*trust"),
         ([1, 2], "it holds a list"),
-        ({f"a.{n}": v for n, v in list(state().items())[1:]}, "and the module wants"),
+        ({f"a.{n}": v for n, v in list(state().items())[1:]}, '3 of 4 names are in it under "a.";.*0.weight'),
+        (
+            state() | {"aux.weight": torch.ones(1)},
+            r"missing are nothing; further .* aux\.weight",
+        ),
         ({n: v[:1] for n, v in state().items()}, "size mismatch"),
         ({f"{who}.{n}": v for n, v in state().items() for who in ("student", "teacher")}, "student., teacher."),
     ],
@@ -370,8 +557,6 @@ def test_other_checkpoints_are_refused_with_what_they_hold(tmp_path, content, sa
 
 def test_files_say_which_output_and_which_size(tmp_path):
     """Through TOML, where there is no other way than a key."""
-    from localsmooth.config import parse_configuration
-
     two = onnx_file(tmp_path / "two.onnx", [*PLAIN, ("Relu", ["y"], ["z"], {})], {"y": (4, 16, 16), "z": (4, 16, 16)})
     low = onnx_file(tmp_path / "low.onnx", [("Conv", ["x", "w"], ["y"], {"strides": [4, 4]})], {"y": (4, 4, 4)})
     np.save(tmp_path / "x.npy", IMAGE)

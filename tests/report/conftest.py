@@ -2,6 +2,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import localsmooth.tasks.arrays
+import localsmooth.tasks.graphs
+import localsmooth.tasks.points
+import localsmooth.tasks.tokens  # noqa: F401  (what these import may seed generators, which no test may do)
 from localsmooth.results import build_dataset
 
 from ..results.synthetic import make_item, run_info

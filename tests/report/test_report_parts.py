@@ -66,7 +66,7 @@ def decoded(address: str) -> np.ndarray:
 @pytest.mark.parametrize("side", [8, 200])
 def test_png_keeps_every_colour_of_a_label_map(side: int):
     classes = np.random.default_rng(0).integers(0, 20, (side, side))
-    picture = class_picture(classes, np.zeros((side, side), bool), Plane(2, 1, (1, 1)), 20)
+    picture = class_picture(classes, np.zeros((side, side), bool), Plane(2, (1, 1), (1, 1)), 20)
     np.testing.assert_array_equal(decoded(png(picture)), picture)
     np.testing.assert_array_equal(picture[3, 4], rgb(class_colors(20)[classes[3, 4]]))
 
@@ -77,7 +77,7 @@ def test_png_keeps_photographs():
 
 
 def test_abstentions_are_hatched_in_no_class_colour():
-    plane = Plane(2, 1, (6, 6))
+    plane = Plane(2, (1, 1), (6, 6))
     classes = np.array([[0, ABSTAIN], [1, 0]])
     hidden = np.array([[False, False], [False, True]])
     picture = class_picture(classes, hidden, plane, 2)
@@ -89,7 +89,7 @@ def test_abstentions_are_hatched_in_no_class_colour():
 
 
 def test_radius_colours_grow_with_the_radius():
-    plane = Plane(2, 1, (1, 1))
+    plane = Plane(2, (1, 1), (1, 1))
     nowhere = np.zeros((1, 4), bool)
     picture = radius_picture(np.array([[0.0, 0.5, 1.0, np.inf]]), nowhere, nowhere, plane, 1.0)
     np.testing.assert_array_equal(picture[0], radius_colors()[[0, 128, 255, 255]])
@@ -97,7 +97,7 @@ def test_radius_colours_grow_with_the_radius():
 
 
 def test_inputs_are_shown_within_their_bounds():
-    plane = Plane(2, 1, (1, 1))
+    plane = Plane(2, (1, 1), (1, 1))
     image = np.array([[[-1.0, 1.0, 3.0]]])
     np.testing.assert_array_equal(input_picture(image, plane, (-1.0, 1.0))[0, :, 0], [0, 255, 255])
     np.testing.assert_array_equal(input_picture(image, plane, None)[0, :, 0], [0, 128, 255])

@@ -47,7 +47,7 @@ class RealWorld(World):
 
     def felt(self, edge: np.ndarray) -> np.ndarray:
         """Where inputs begin to be rounded to multiples of the grid at or above an edge, if there is a grid."""
-        step = getattr(self.noise, "grid", None)
+        step = getattr(self.noise, "step", None)
         return edge if step is None else (np.ceil(edge / step) - 0.5) * step
 
     def chances(self, n: int, points: np.ndarray) -> list[np.ndarray]:

@@ -240,10 +240,11 @@ def transfer(
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories or result files.", show_default=False)],
     to: Annotated[Path | None, typer.Option("--to", help="Page to write. [default: report.html in the run]")] = None,
+    pdf: Annotated[Path | None, typer.Option("--pdf", help="The same for an appendix: a PDF file to write.")] = None,
     figures: Annotated[Path | None, typer.Option("--figures", help="Folder for figures in PDF and PNG.")] = None,
     title: Annotated[str, typer.Option("--title", help="Title of the page.")] = "Collective robustness certificate",
 ) -> None:
-    """Write a self-contained HTML page that shows one run or compares several."""
+    """Write a self-contained HTML page that shows one run or compares several, and a PDF file on request."""
 
 
 @_command

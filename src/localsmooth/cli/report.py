@@ -9,7 +9,15 @@ import xarray as xr
 
 from localsmooth.disk import make_folder, require_writable
 from localsmooth.errors import InvalidInputError
-from localsmooth.report import curves_figure, has_target, item_figure, save_figure, shown_targets, write_report
+from localsmooth.report import (
+    curves_figure,
+    has_target,
+    item_figure,
+    save_figure,
+    shown_targets,
+    write_pdf,
+    write_report,
+)
 from localsmooth.results import load, load_overlaps
 from localsmooth.terminal import terminal
 
@@ -39,16 +47,20 @@ def load_results(runs: list[Path]) -> dict[str, xr.Dataset]:
     return results
 
 
-def report(runs: list[Path], to: Path | None, figures: Path | None, title: str) -> None:
-    """Write a self-contained HTML page that shows one run or compares several; what `overlap` left there, too."""
+def report(runs: list[Path], to: Path | None, pdf: Path | None, figures: Path | None, title: str) -> None:
+    """Write a self-contained HTML page, and a PDF file, of one run or several; what `overlap` left there, too."""
     first = runs[0]
     results = load_results(runs)
     target = require_writable((first if first.is_dir() else first.parent) / "report.html" if to is None else to)
+    paper = None if pdf is None else require_writable(pdf)
     console = terminal()
     beside = {method: run / _OVERLAPS for method, run in zip(results, runs, strict=True)}
     overlaps = {method: load_overlaps(path) for method, path in beside.items() if path.is_file()}
     write_report(results, target, title=title, overlaps=overlaps)
     console.print(f"Report: {target}")
+    if paper is not None:
+        write_pdf(results, paper, title=title, overlaps=overlaps)
+        console.print(f"PDF: {paper}")
     if figures is not None:
         _write_figures(results, figures)
         console.print(f"Figures: {figures}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
+from jaxtyping import Float
 from pydantic import Field, model_validator
 
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
@@ -146,12 +148,22 @@ class DigitScenesSection(ItemsSection):
     """Numbers of the scenes."""
     seed: int = Field(default=0, ge=0)
     """Another seed gives other scenes of the same digits."""
+    eight_bits: bool = False
+    """Round brightness to multiples of 1/255, as pictures of 8 bits have it: noise is on that grid then."""
 
     def build(self) -> ItemSet:
         """Make the scenes."""
         scenes = DigitScenes(Split(self.split), seed=self.seed)
         made = [(index, scenes.scene(index)) for index in self.items]
-        return ItemSet([Item(index, f"scene {index}", one.image, one.labels) for index, one in made], CLASS_NAMES)
+        items = [
+            Item(index, f"scene {index}", _of_eight_bits(one.image) if self.eight_bits else one.image, one.labels)
+            for index, one in made
+        ]
+        return ItemSet(items, CLASS_NAMES)
+
+
+def _of_eight_bits(image: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    return (np.rint(255 * image) / 255).astype(np.float32)
 
 
 class PascalVocSection(ItemsSection):

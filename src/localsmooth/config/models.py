@@ -6,23 +6,29 @@ import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypedDict
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict, no_type_check
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.modules import build_module, import_attribute
+from localsmooth.config.programs import load_program
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import AnyOf, ExistingPath, Section, value_of
+from localsmooth.disk import expanded
 from localsmooth.models import (
     CallableModel,
+    Denoiser,
+    HuggingFaceModel,
     Model,
     OnnxModel,
     OutputKind,
     Preprocessing,
     TorchModel,
+    is_hub_name,
     segmentation_network,
 )
 from localsmooth.registry import Registry
@@ -33,7 +39,10 @@ __all__ = [
     "MODEL_SECTIONS",
     "AnyModel",
     "CallableModelSection",
+    "DenoiserSection",
     "DigitScenesModelSection",
+    "ExportedModelSection",
+    "HuggingFaceModelSection",
     "ModelSection",
     "OnnxModelSection",
     "SegmentationModelSection",
@@ -75,6 +84,29 @@ class _Described(TypedDict):
     upsample: bool | tuple[int, ...] | None
     class_axis: int | Literal["none"] | None
     told: bool
+    denoiser: Denoiser | None
+
+
+class DenoiserSection(Section):
+    """A torch module in front of the model: noisy inputs in, inputs of the same shape and units out."""
+
+    factory: str
+    """`package.module:function`; called without arguments, returns the module."""
+    checkpoint: ExistingPath | None = None
+    """Weights to load into it: safetensors, or a torch state dict (read with weights_only)."""
+    told: bool = False
+    """Whether it takes a second argument: the noise level of every element, of shape 1 × 1 × places, 0 for none and inf
+    where inputs are hidden."""
+
+    def build(self) -> Denoiser:
+        """Make the denoiser.
+
+        Raises
+        ------
+        ConfigurationError
+            Naming the key at fault.
+        """
+        return Denoiser(build_module(self.factory, self.checkpoint, "model.denoiser"), told=self.told)
 
 
 class ModelSection(Section):
@@ -117,6 +149,8 @@ class AdaptedModelSection(ModelSection):
     told: bool = False
     """Whether the model takes one channel more than the inputs have, behind their own, that tells it the noise: the
     logarithm of every level in units of the bounds' range, between −5 (no noise) and 5 (hidden)."""
+    denoiser: DenoiserSection | None = None
+    """Applied to noisy inputs before anything else."""
 
     @field_validator("bounds")
     @classmethod
@@ -135,6 +169,7 @@ class AdaptedModelSection(ModelSection):
             "upsample": tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
             "class_axis": self.class_axis,
             "told": self.told,
+            "denoiser": None if self.denoiser is None else self.denoiser.build(),
         }
 
 
@@ -146,6 +181,10 @@ class TorchModelSection(AdaptedModelSection):
     """`package.module:function`; called without arguments, returns the module."""
     checkpoint: ExistingPath | None = None
     """Weights to load into the module: safetensors, or a torch state dict (read with weights_only)."""
+    select: str | int | None = None
+    """Which of several tensors that the module returns is the prediction: its key or attribute, or its position."""
+    reset: str | None = None
+    """Name of a method of the module, called before every batch: for modules that keep a state between calls."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
 
@@ -163,7 +202,42 @@ class TorchModelSection(AdaptedModelSection):
             Naming the key at fault.
         """
         module = build_module(self.factory, self.checkpoint)
-        return TorchModel(module, device=self.device, **self._described(), **evaluation(sampling))
+        return TorchModel(
+            module,
+            select=self.select,
+            reset=self.reset,
+            device=self.device,
+            **self._described(),
+            **evaluation(sampling),
+        )
+
+
+class ExportedModelSection(AdaptedModelSection):
+    """A program of torch.export, exported in evaluation mode; its batch may be free or fixed."""
+
+    kind: Literal["torch-export"]
+    path: ExistingPath
+    """What `torch.export.save` wrote."""
+    select: str | int | None = None
+    """Which of several tensors that the program returns is the prediction: its key, or its position."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Load the program, and make a model of it.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file is none, or holds something that may run as code.
+        """
+        program = load_program(self.path)
+        return TorchModel(program, select=self.select, device=self.device, **self._described(), **evaluation(sampling))
 
 
 class OnnxModelSection(AdaptedModelSection):
@@ -223,6 +297,65 @@ def _module_source(function: Callable[..., Any]) -> str:
         return ""
 
 
+@no_type_check  # the annotation is a protocol that cannot be checked at run time
+def _folder_or_name(source: str, info: ValidationInfo) -> str:
+    beside: Path = (info.context or {}).get("folder", Path()) / expanded(source)
+    if beside.is_dir():
+        return str(beside.absolute())  # runs remember it, and are read elsewhere
+    if not is_hub_name(source):
+        raise ValueError(f"no such folder: {beside.absolute()}")
+    return source
+
+
+class HuggingFaceModelSection(ModelSection):
+    """A semantic segmenter as transformers keeps them, which the extra `huggingface` installs."""
+
+    kind: Literal["huggingface"]
+    path: Annotated[str, AfterValidator(_folder_or_name)]
+    """The folder that `save_pretrained` wrote, or a name on the hub that transformers resolves. Number and names of the
+    classes are its configuration's; normalisation is its image processor's."""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """Values of black and white in the items."""
+    mean: list[float] | None = None
+    """Mean per channel, in place of the image processor's, in the units of the items."""
+    std: list[Positive] | None = None
+    """Standard deviation per channel, in place of the image processor's."""
+    pad_multiple: int | None = Field(default=None, ge=1)
+    """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
+    threshold: float | None = None
+    """For a head with one channel: an output is class 1 where its logit is above this."""
+    upsample: bool | list[Annotated[int, Field(ge=1)]] = True
+    """Interpolate scores to the size of the input, or to a list of sizes."""
+    pickled: bool = False
+    """Also take weights that are pickled, which could run code."""
+    denoiser: DenoiserSection | None = None
+    """Applied to noisy inputs before anything else."""
+    device: str = "cpu"
+    """Where torch runs the model, such as "cuda"."""
+
+    def build(self, sampling: SamplingSection) -> Model:
+        """Load the segmenter.
+
+        Parameters
+        ----------
+        sampling
+            Says in which precision it is evaluated.
+        """
+        own = self.mean is not None or self.std is not None
+        return HuggingFaceModel(
+            self.path,
+            bounds=self.bounds,
+            preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple) if own else None,
+            pad_multiple=None if own else self.pad_multiple,
+            threshold=self.threshold,
+            upsample=tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
+            pickled=self.pickled,
+            denoiser=None if self.denoiser is None else self.denoiser.build(),
+            device=self.device,
+            **evaluation(sampling),
+        )
+
+
 class DigitScenesModelSection(ModelSection):
     """The small U-Net for scenes of handwritten digits that comes with the package."""
 
@@ -250,8 +383,10 @@ class SegmentationModelSection(ModelSection):
     """The decoder."""
     encoder: str = "resnet18"
     """Name of the encoder, as in that package."""
-    classes: int = Field(ge=2)
-    """Number of classes."""
+    classes: int = Field(ge=1)
+    """Number of classes; 1 with a threshold."""
+    threshold: float | None = None
+    """For one channel: an output is class 1 where its logit is above this."""
     channels: int = Field(default=3, ge=1)
     """Number of input channels."""
     checkpoint: ExistingPath
@@ -290,7 +425,8 @@ class SegmentationModelSection(ModelSection):
         return TorchModel(
             module,
             bounds=self.bounds,
-            classes=self.classes,
+            classes=None if self.threshold is not None else self.classes,
+            threshold=self.threshold,
             preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple),
             device=self.device,
             told=self.told,
@@ -302,8 +438,10 @@ MODEL_SECTIONS = Registry[ModelSection](
     "section of a model",
     value_of("kind"),
     TorchModelSection,
+    ExportedModelSection,
     OnnxModelSection,
     CallableModelSection,
+    HuggingFaceModelSection,
     DigitScenesModelSection,
     SegmentationModelSection,
 )

@@ -40,7 +40,7 @@ def import_attribute(key: str, reference: str) -> Callable[..., Any]:
 
 
 @torch_seeded(0)  # weights that the user's code draws are the same every time
-def build_module(factory: str, checkpoint: Path | None) -> nn.Module:
+def build_module(factory: str, checkpoint: Path | None, section: str = "model") -> nn.Module:
     """Make a module by a function of the user's own, in evaluation mode.
 
     Parameters
@@ -49,17 +49,19 @@ def build_module(factory: str, checkpoint: Path | None) -> nn.Module:
         `package.module:function`, or a module itself.
     checkpoint
         Weights to load into it.
+    section
+        Of the configuration, that names both.
 
     Raises
     ------
     ConfigurationError
         If there is no such function, or it makes something else.
     """
-    module = import_attribute("model.factory", factory)
+    module = import_attribute(f"{section}.factory", factory)
     if not isinstance(module, nn.Module):
         module = module()
     if not isinstance(module, nn.Module):
-        raise ConfigurationError(f"model.factory: {factory} returned {type(module).__name__}, no torch module.")
+        raise ConfigurationError(f"{section}.factory: {factory} returned {type(module).__name__}, no torch module.")
     if checkpoint is not None:
-        load_weights(module, checkpoint)
+        load_weights(module, checkpoint, f"{section}.checkpoint")
     return evaluated(module)

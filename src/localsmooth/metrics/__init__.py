@@ -13,6 +13,7 @@ from localsmooth.metrics.predictions import (
 )
 from localsmooth.metrics.scale import scale_words
 from localsmooth.metrics.sweeps import pareto_front
+from localsmooth.metrics.weakest import Weakest, keeps_alone, weakest_part
 
 __all__ = [
     "ABSTAIN",
@@ -21,6 +22,7 @@ __all__ = [
     "Domination",
     "Kept",
     "OperatingPoint",
+    "Weakest",
     "abstention_rate",
     "accuracy",
     "average_certifiable_radius",
@@ -31,8 +33,10 @@ __all__ = [
     "dominates",
     "dominations",
     "front",
+    "keeps_alone",
     "mean_curve",
     "mean_iou",
     "pareto_front",
     "scale_words",
+    "weakest_part",
 ]

@@ -4,8 +4,10 @@ from localsmooth.models.adapter import Adapter, Upsample
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
 from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model
+from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.exported import evaluated
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
+from localsmooth.models.huggingface import HuggingFaceModel, is_hub_name
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
@@ -17,6 +19,8 @@ from localsmooth.models.torch_model import TorchModel, working_precision
 __all__ = [
     "Adapter",
     "CallableModel",
+    "Denoiser",
+    "HuggingFaceModel",
     "Model",
     "ModelCheck",
     "OnnxModel",
@@ -33,6 +37,7 @@ __all__ = [
     "encoded_levels",
     "evaluated",
     "has_hooks",
+    "is_hub_name",
     "lasting_name",
     "level_channel",
     "output_tensor",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import NoneType
 from typing import Literal
 
@@ -15,6 +16,7 @@ from jaxtyping import Float, Shaped
 
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.models.base import Model, OutputKind
+from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.outputs import (
     above_threshold,
     ambiguous,
@@ -24,7 +26,7 @@ from localsmooth.models.outputs import (
     resized,
 )
 from localsmooth.models.preprocessing import Number, Preprocessing
-from localsmooth.models.told import encoded_levels, level_channel
+from localsmooth.models.told import encoded_levels, level_channel, level_map
 
 __all__ = ["Adapter", "Bounds", "ClassAxis", "Upsample"]
 
@@ -62,6 +64,8 @@ class Adapter(Model):
     told
         Whether the network takes one channel more than the inputs have, behind their own, for the noise levels as
         `encoded_levels` writes them: log(level / (largest − smallest bound)), between −5 (no noise) and 5 (hidden).
+    denoiser
+        Applied to noisy inputs before anything else: a `Denoiser`, or what makes one that is not told the noise.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class Adapter(Model):
         class_axis: ClassAxis | None,
         device: torch.device,
         told: bool = False,
+        denoiser: Denoiser | Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         if not isinstance(output, OutputKind):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may not check)
             raise InvalidInputError("output", f"got {output!r}", "Pass ls.OutputKind.LOGITS, .PROBABILITIES or .LABELS")
@@ -88,7 +93,10 @@ class Adapter(Model):
         self.device = device
         require_kind("preprocessing", preprocessing, Preprocessing, NoneType)
         self._preprocessing = Preprocessing() if preprocessing is None else preprocessing
-        self.told = told
+        made = denoiser if denoiser is None or isinstance(denoiser, Denoiser) else Denoiser(denoiser)
+        self._denoiser: Denoiser | None = made
+        self._widened = told
+        self.told = told or (self._denoiser is not None and self._denoiser.told)
         self._threshold = threshold
         self._upsample = upsample
         self._class_axis: ClassAxis | None = _axis(class_axis, threshold is not None)
@@ -124,6 +132,7 @@ class Adapter(Model):
     _classes_inferred = False  # whether the number of classes was read off axis 1 of the outputs
     _levels: Float[np.ndarray, "..."] | None = None  # what the network is told
     _channel: tuple[object, torch.Tensor] | None = None  # that, for batches of one shape on one device
+    _map: tuple[object, torch.Tensor] | None = None  # the same for the denoiser
 
     @abstractmethod
     def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
@@ -134,23 +143,38 @@ class Adapter(Model):
         if not self.told:
             return self
         made = copy.copy(self)
-        made._levels, made._channel = np.array(levels, dtype=np.float64), None
+        made._levels, made._channel, made._map = np.array(levels, dtype=np.float64), None, None
         return made
+
+    def _said_levels(self, batch: torch.Tensor) -> Float[np.ndarray, "..."]:
+        if self._levels is None:
+            problem = "it is told the noise, and was asked without any levels"
+            raise InvalidInputError("model", problem, "Ask model.under(levels), levels 0 for an input without noise")
+        if batch.ndim < 3:
+            problem = f"inputs of shape {tuple(batch.shape[1:])} have no place for a channel of noise levels"
+            raise InvalidInputError("told", problem, "Pass inputs of shape (channels, …)")
+        return self._levels
+
+    def _denoised(self, batch: torch.Tensor) -> torch.Tensor:
+        if self._denoiser is None or not self._denoiser.told:
+            return batch if self._denoiser is None else self._denoiser(batch, None)
+        asked = tuple(batch.shape[2:]), batch.device, batch.dtype
+        levels = self._said_levels(batch)
+        if self._map is None or self._map[0] != asked:
+            places = level_map(levels, tuple(batch.shape[2:]))
+            with torch.inference_mode(False):  # the tensor outlives this call
+                self._map = asked, torch.from_numpy(places.copy())[None, None].to(batch.device, batch.dtype)
+        return self._denoiser(batch, self._map[1])
 
     def _with_levels(self, batch: torch.Tensor) -> torch.Tensor:
         """The preprocessed batch with the channel that the network is told."""
         made = self._preprocessing(batch)
-        if not self.told:
+        if not self._widened:
             return made
-        if self._levels is None:
-            problem = "it is told the noise, and was asked without any levels"
-            raise InvalidInputError("model", problem, "Ask model.under(levels), levels 0 for an input without noise")
+        said = self._said_levels(batch)
         asked = tuple(batch.shape[2:]), made.device, made.dtype
         if self._channel is None or self._channel[0] != asked:
-            if batch.ndim < 3:
-                problem = f"inputs of shape {tuple(batch.shape[1:])} have no place for a channel of noise levels"
-                raise InvalidInputError("told", problem, "Pass inputs of shape (channels, …)")
-            levels = level_channel(self._levels, tuple(batch.shape[2:]), self.bounds)
+            levels = level_channel(said, tuple(batch.shape[2:]), self.bounds)
             with torch.inference_mode(False):  # the tensor outlives this call
                 channel = torch.from_numpy(levels.copy())[None].to(made.device, made.dtype)
                 # What is padded with a constant has no noise.
@@ -158,6 +182,23 @@ class Adapter(Model):
             self._channel = asked, channel
         channel = self._channel[1]
         return torch.cat([made, channel.expand(len(made), *channel.shape[1:])], dim=1)
+
+    def replica(self) -> Adapter:
+        """The same model for another thread; see `Model`."""
+        if self._denoiser is None:
+            return self
+        made = copy.copy(self)
+        made._denoiser = self._denoiser.replica()
+        return made
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Note which attributes of a denoiser change while it is called; see `Model`."""
+        return nullcontext() if self._denoiser is None else self._denoiser.watching()
+
+    def _coarsest(self, own: str) -> str:
+        """The coarser of a floating-point type and those of the denoiser's weights."""
+        types = [getattr(torch, own), *([] if self._denoiser is None else self._denoiser.types)]
+        return str(max(types, key=lambda each: torch.finfo(each).eps)).removeprefix("torch.")
 
     def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Shaped[torch.Tensor, "batch *prediction"]:
         """Predict a batch of shape (batch, *item); see `Model`.
@@ -168,7 +209,7 @@ class Adapter(Model):
             If the batch does not fit the network, the network's outputs do not fit its declaration, or a thresholded
             score is NaN.
         """
-        raw, low = self._predict(self._with_levels(batch))
+        raw, low = self._predict(self._with_levels(self._denoised(batch)))
         said = self._class_axis is not None
         scored = self._threshold is not None or self.output is not OutputKind.LABELS
         if self._class_axis is not None:
@@ -226,7 +267,9 @@ class Adapter(Model):
             # Stored runs know a model that says nothing of its axes by their absence.
             **({} if self._class_axis is None else {"class_axis": self._class_axis}),
             # Stored runs know a model that is not told the noise by its absence.
-            **({"told": "log(level / range) within 5"} if self.told else {}),
+            **({"told": "log(level / range) within 5"} if self._widened else {}),
+            # Stored runs know a model without a denoiser by its absence.
+            **({} if self._denoiser is None else {"denoiser": self._denoiser.fingerprint()}),
         }
 
 

@@ -37,6 +37,9 @@ class Model(ABC):
     classes: int
     """Number of classes."""
 
+    class_names: tuple[str, ...] | None = None
+    """Name of every class where the model knows them; items that have names of their own come first."""
+
     device: torch.device
     """Where `__call__` wants its batches."""
 

@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
+from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.fingerprint import describe
 from localsmooth.models.preprocessing import Number, Preprocessing
 
@@ -47,6 +48,8 @@ class CallableModel(Adapter):
         Axis of the output that holds the classes, the batch being axis 0: −1 where they lie last; see `Adapter`.
     told
         Whether the function takes a channel of noise levels behind the input's own; see `Adapter`.
+    denoiser
+        Applied to noisy inputs, as torch tensors, before anything else; see `Denoiser`.
 
     Raises
     ------
@@ -67,6 +70,7 @@ class CallableModel(Adapter):
         upsample: Upsample | None = None,
         class_axis: ClassAxis | None = None,
         told: bool = False,
+        denoiser: Denoiser | Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         if not name:
             raise InvalidInputError("name", "empty", "Pass a name that changes whenever the predictions do")
@@ -80,6 +84,7 @@ class CallableModel(Adapter):
             class_axis=class_axis,
             device=torch.device("cpu"),
             told=told,
+            denoiser=denoiser,
         )
         self._function = function
         self._name = name
@@ -93,6 +98,11 @@ class CallableModel(Adapter):
         if made.dtype.kind == "u" and made.dtype.itemsize > 1:
             made = made.astype(np.int64)  # torch hardly computes with wider unsigned integers
         return torch.from_numpy(made), False
+
+    @property
+    def evaluated_in(self) -> str:
+        """Single precision, or the denoiser's where that is coarser; what the function does is not looked at."""
+        return self._coarsest("float32")
 
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of the name, the options, and the function as far as Python can see into it."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -21,7 +20,9 @@ import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["attribute_digests", "describe", "describe_module", "lasting_name", "tensor_digest"]
+from localsmooth.models.class_source import class_source
+
+__all__ = ["attribute_digests", "describe", "describe_module", "hooks_of", "lasting_name", "tensor_digest"]
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _DEEPEST = 8
@@ -29,7 +30,9 @@ _KNOWN = frozenset({*sys.stdlib_module_names, "torch", "numpy", "localsmooth"})
 _PRINTED = frozenset({"collections", "datetime", "decimal", "fractions", "numpy", "pathlib", "re", "torch", "types"})
 _MOVED = re.compile(r"^localsmooth\.tasks\.graphs\b")
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
-_BOOKKEEPING = frozenset(nn.Module().__dict__) | {"_is_hf_initialized"}
+_BOOKKEEPING = frozenset(nn.Module().__dict__) | {"_is_hf_initialized", "_output_capturing_hooks_installed"}
+# Where transformers has hooks that it adds at the first call, and that only collect what passes, for one thread.
+_COLLECTING = "transformers.utils.output_capturing"
 
 
 def describe(value: object) -> str:
@@ -67,6 +70,20 @@ def attribute_digests(module: nn.Module) -> dict[str, str]:
         for name, value in _own(part).items()
     }
     return found | {name: tensor_digest(buffer) for name, buffer in module.named_buffers()}
+
+
+def hooks_of(part: nn.Module) -> list[list[object]]:
+    """Forward hooks of one part and its hooks before the forward pass, but for those of a library's own that only look.
+
+    Parameters
+    ----------
+    part
+        A module; hooks of its parts are not looked at.
+    """
+    return [
+        [hook for hook in part.__dict__.get(kind, {}).values() if getattr(hook, "__module__", None) != _COLLECTING]
+        for kind in _HOOKS
+    ]
 
 
 def _own(part: nn.Module) -> dict[str, object]:
@@ -183,7 +200,7 @@ class _Description:
         if not bases:
             return ""
         called = cast("Callable[..., object] | None", getattr(kind, method, None))
-        sources = [hashlib.sha256(_source(base).encode()).hexdigest() for base in bases]
+        sources = [hashlib.sha256(class_source(base).encode()).hexdigest() for base in bases]
         return f"{sources} {self.of(called, depth) if isinstance(called, FunctionType) else ''}"
 
     def of_module(self, module: nn.Module, depth: int, without: Set[str] = frozenset()) -> str:
@@ -191,7 +208,7 @@ class _Description:
         for name, part in module.named_modules():
             kind = type(part)
             own = {n: v for n, v in _own(part).items() if _dotted(name, n) not in without}
-            hooks = [list(part.__dict__.get(hook, {}).values()) for hook in _HOOKS]
+            hooks = hooks_of(part)
             lines.append(
                 f"{name} {lasting_name(kind)} {self.of(own, depth)} {self.of(hooks, depth)} "
                 f"{self._of_classes(kind, 'forward', depth)}"
@@ -216,11 +233,3 @@ def _content(cell: Any) -> object:
 def _slots(kind: type) -> tuple[str, ...]:
     named = kind.__dict__.get("__slots__", ())
     return (named,) if isinstance(named, str) else tuple(named)
-
-
-@functools.lru_cache(maxsize=1024)  # finding a class in a long file takes a while, and many layers share one
-def _source(kind: type) -> str:
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):  # defined at a prompt, or compiled
-        return ""

@@ -7,7 +7,7 @@ import hashlib
 import importlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from localsmooth.errors import InvalidInputError, ModelFailedError
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
+from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.preprocessing import Number, Preprocessing
 
 __all__ = ["OnnxModel"]
@@ -73,6 +74,8 @@ class OnnxModel(Adapter):
         ONNX Runtime's execution providers, the preferred one first.
     told
         Whether the network takes a channel of noise levels behind the input's own; see `Adapter`.
+    denoiser
+        Applied to noisy inputs, as torch tensors, before anything else; see `Denoiser`.
 
     Raises
     ------
@@ -98,6 +101,7 @@ class OnnxModel(Adapter):
         threads: int | None = None,
         providers: Sequence[str] = ("CPUExecutionProvider",),
         told: bool = False,
+        denoiser: Denoiser | Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         # Absolute: the working directory may change, and workers have others.
         self._path = Path(os.path.abspath(expanded(path)))
@@ -123,6 +127,7 @@ class OnnxModel(Adapter):
             class_axis=class_axis,
             device=torch.device("cpu"),
             told=told,
+            denoiser=denoiser,
         )
 
     def _open(self) -> None:
@@ -239,7 +244,7 @@ class OnnxModel(Adapter):
     @property
     def evaluated_in(self) -> str:
         """Floating-point type of the network's input; what the file converts it to inside is not looked at."""
-        return np.dtype(self._precision).name
+        return self._coarsest(np.dtype(self._precision).name)
 
     def __getstate__(self) -> Mapping[str, Any]:
         """Leave the session behind, which cannot travel to another process."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import torch
@@ -16,6 +16,7 @@ __all__ = [
     "ambiguous",
     "classes_first",
     "cropped",
+    "named_output",
     "output_tensor",
     "require_classes_first",
     "resized",
@@ -52,7 +53,45 @@ def output_tensor(output: Any) -> tuple[torch.Tensor, bool]:
     raise InvalidInputError(
         "module",
         f"it returned a {type(output).__name__}{held}, which has no tensor under 'out' or 'logits'",
-        "Pass select=…, a function that takes the tensor out of what the module returns",
+        "Pass select=…: a key, an attribute, a position, or a function that takes the tensor out of what it returns",
+    )
+
+
+def named_output(output: Any, name: str | int) -> torch.Tensor:
+    """Take one tensor out of what a module returned.
+
+    Parameters
+    ----------
+    output
+        A mapping, an object with attributes, or a tuple or list.
+    name
+        The key or attribute; or the position, in a mapping that of its values.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such tensor, naming those that there are.
+    """
+    held: dict[Any, Any] = {}
+    named = getattr(output, "_fields", None)
+    if isinstance(output, Mapping):
+        held = dict(cast("Mapping[Any, Any]", output))
+        if name not in held and not isinstance(name, str):
+            held = dict(enumerate(held.values()))
+    elif isinstance(output, tuple | list) and not (named and isinstance(name, str)):
+        held = dict(enumerate(cast("Sequence[Any]", output)))
+    elif not isinstance(output, torch.Tensor):
+        held = {key: getattr(output, key) for key in named or getattr(output, "__dict__", None) or ()}
+    if isinstance(name, int) and name < 0:
+        name += len(held)
+    found = held.get(name)
+    if isinstance(found, torch.Tensor):
+        return found
+    known = [key for key, value in held.items() if isinstance(value, torch.Tensor)]
+    raise InvalidInputError(
+        "select",
+        f"there is no tensor {name!r} in the {type(output).__name__} that the module returned",
+        f"Pass one of {known}" if known else "Pass a function that takes the tensor out of it, or leave select out",
     )
 
 

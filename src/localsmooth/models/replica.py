@@ -7,15 +7,16 @@ from typing import TypeVar
 
 from torch import nn
 
+from localsmooth.models.fingerprint import hooks_of
+
 __all__ = ["has_hooks", "replica_of"]
 
 Module = TypeVar("Module", bound=nn.Module)
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 
 
 def has_hooks(module: nn.Module) -> bool:
     """Whether a part has forward hooks, which may reach beyond a copy of it."""
-    return any(part.__dict__.get(name) for part in module.modules() for name in _HOOKS)
+    return any(hooks for part in module.modules() for hooks in hooks_of(part))
 
 
 def replica_of(module: Module) -> Module:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["encoded_levels", "level_channel"]
+__all__ = ["encoded_levels", "level_channel", "level_map"]
 
 _FARTHEST = 5.0
 
@@ -57,6 +57,24 @@ def level_channel(
     InvalidInputError
         If the levels have another shape, as those of noise with several parameters or with a level for each channel.
     """
+    return encoded_levels(level_map(levels, spatial), bounds)[None]
+
+
+def level_map(levels: Float[np.ndarray, "..."] | float, spatial: tuple[int, ...]) -> Float[np.ndarray, "*spatial"]:
+    """Lay noise levels out over the places of an input.
+
+    Parameters
+    ----------
+    levels
+        Level of each element of the trailing axes; one number for all of them.
+    spatial
+        Shape of the input behind its channels.
+
+    Raises
+    ------
+    InvalidInputError
+        If the levels have another shape, as those of noise with several parameters or with a level for each channel.
+    """
     given = np.shape(levels)
     if given != spatial[len(spatial) - len(given) :]:
         raise InvalidInputError(
@@ -64,4 +82,4 @@ def level_channel(
             f"shape {given} for inputs of shape {spatial} behind their channels",
             "A model that is told the noise takes one level for each place, the same for all of its channels",
         )
-    return np.broadcast_to(encoded_levels(levels, bounds), spatial)[None]
+    return np.broadcast_to(np.asarray(levels), spatial)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from types import EllipsisType
 from typing import Any
 
@@ -17,10 +17,11 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
-from localsmooth.models.changing import changing_attributes, watching
-from localsmooth.models.exported import is_exported
-from localsmooth.models.fingerprint import describe, describe_module, tensor_digest
-from localsmooth.models.outputs import output_tensor
+from localsmooth.models.changing import changing_attributes, values_text, watching
+from localsmooth.models.denoiser import Denoiser
+from localsmooth.models.exported import input_shape, is_exported, require_evaluation_mode
+from localsmooth.models.fingerprint import describe, describe_module
+from localsmooth.models.outputs import named_output, output_tensor
 from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.replica import has_hooks, replica_of
 
@@ -31,12 +32,14 @@ class TorchModel(Adapter):
     """A torch module as a base classifier.
 
     The module may return a tensor, a mapping with "out" (torchvision), an object with low-resolution `.logits`
-    (Hugging Face; they are interpolated to the size of the input), or anything else with `select`.
+    (Hugging Face; they are interpolated to the size of the input), or anything else with `select`. A program of
+    torch.export may have a fixed batch: samples then go through in pieces of that size.
 
     Parameters
     ----------
     module
         In evaluation mode, taking a batch of shape (batch, *item). It is moved to `device` and not changed otherwise.
+        Or a program of torch.export, as `torch.export.load` returns it.
     bounds
         Smallest and largest value of a clean input, in the units of σ and ε: (0, 1) for images in [0, 1]. None if
         unbounded.
@@ -55,7 +58,8 @@ class TorchModel(Adapter):
     class_axis
         Axis of the output that holds the classes, the batch being axis 0: −1 where they lie last; see `Adapter`.
     select
-        Takes the prediction's tensor out of what the module returns.
+        Which tensor of what the module returns is the prediction: the key or attribute, the position, or a function
+        that takes it out.
     device
         Where to run.
     precision
@@ -66,6 +70,10 @@ class TorchModel(Adapter):
         Run through `torch.compile`.
     told
         Whether the module takes a channel of noise levels behind the input's own; see `Adapter`.
+    denoiser
+        Applied to noisy inputs before anything else; see `Denoiser`.
+    reset
+        Name of a method of the module, called before every batch: for modules that keep a state between calls.
 
     Raises
     ------
@@ -75,7 +83,7 @@ class TorchModel(Adapter):
 
     def __init__(
         self,
-        module: nn.Module,
+        module: nn.Module | torch.export.ExportedProgram,
         *,
         bounds: Bounds | None,
         classes: int | None = None,
@@ -84,13 +92,20 @@ class TorchModel(Adapter):
         threshold: Number | None = None,
         upsample: Upsample | None = None,
         class_axis: ClassAxis | None = None,
-        select: Callable[[Any], torch.Tensor] | None = None,
+        select: Callable[[Any], torch.Tensor] | str | int | None = None,
         device: torch.device | str = "cpu",
         precision: torch.dtype | None = None,
         channels_last: bool = False,
         compile: bool = False,
         told: bool = False,
+        denoiser: Denoiser | Callable[[torch.Tensor], torch.Tensor] | None = None,
+        reset: str | None = None,
     ) -> None:
+        if isinstance(module, torch.export.ExportedProgram):
+            module = module.module()
+        if reset is not None and not callable(getattr(module, reset, None)):
+            problem = f"{type(module).__name__} has no method {reset!r}"
+            raise InvalidInputError("reset", problem, "Name a method of the module that takes no arguments")
         if classes is None and threshold is None:
             classes = getattr(getattr(module, "config", None), "num_labels", None)
         super().__init__(
@@ -103,12 +118,16 @@ class TorchModel(Adapter):
             class_axis=class_axis,
             device=_device(device),
             told=told,
+            denoiser=denoiser,
         )
         self._select = select
+        self._reset = reset
+        self._input_shape = input_shape(module)
         self._set_options(precision, channels_last, compile)
         self.module = module
-        self._require_evaluation_mode()
+        require_evaluation_mode(self.module, "module")
         self.module = _moved(module, self.device)
+        self._denoiser = None if self._denoiser is None else self._denoiser.to(self.device)
         self._dtype = _working_dtype(module)
 
     def _set_options(self, precision: torch.dtype | None, channels_last: bool, compile: bool) -> None:
@@ -141,17 +160,9 @@ class TorchModel(Adapter):
         )
         return made
 
-    def _require_evaluation_mode(self) -> None:
-        for name, part in self.module.named_modules():  # anew, since parts may have been replaced
-            if part.training and not is_exported(self.module):
-                where = f"its part {name} ({type(part).__name__})" if name else "it"
-                raise InvalidInputError(
-                    "module",
-                    f"{where} is in training mode, where dropout is random and batch norm mixes the samples of a batch",
-                    "Call module.eval() first",
-                )
-
     def _forward(self, batch: torch.Tensor) -> Any:
+        if self._reset is not None:
+            getattr(self.module, self._reset)()
         if not self.compile:
             return self.module(batch)
         if self._compiled is None:
@@ -159,17 +170,49 @@ class TorchModel(Adapter):
         return self._compiled(batch)
 
     def _predict(self, batch: Float[torch.Tensor, "batch *item"]) -> tuple[Shaped[torch.Tensor, "..."], bool]:
-        self._require_evaluation_mode()
+        require_evaluation_mode(self.module, "module")
         batch = batch.to(self._dtype or batch.dtype)
         if self.channels_last and batch.ndim in (4, 5):
             order = torch.channels_last if batch.ndim == 4 else torch.channels_last_3d
             batch = batch.contiguous(memory_format=order)
         kind, dtype = self.device.type, self.precision
         with torch.autocast(kind, dtype=dtype, enabled=dtype is not None):
-            returned = self._forward(batch)
+            pieces = self._pieces(batch)
+            made = [self._chosen(self._forward(piece)) for piece in pieces]
+        whole = made[0][0] if len(made) == 1 else torch.cat([tensor for tensor, _ in made])
+        complete = whole.ndim > 0 and len(whole) == sum(map(len, pieces))
+        return whole[: len(batch)] if complete else whole, made[0][1]  # what is not is refused
+
+    def _chosen(self, returned: Any) -> tuple[torch.Tensor, bool]:
         if self._select is None:
             return output_tensor(returned)
+        if isinstance(self._select, str | int):
+            return named_output(returned, self._select), self._select == "logits"
         return self._select(returned), False
+
+    @property
+    def _fixed_batch(self) -> int | None:
+        return self._input_shape[0] if self._input_shape else None
+
+    def _pieces(self, batch: torch.Tensor) -> list[torch.Tensor]:
+        """The batch in pieces of the size that a program was exported for; the last one filled with copies."""
+        wanted = self._input_shape
+        if wanted is not None and (
+            len(wanted) != batch.ndim
+            or any(size not in (None, given) for size, given in zip(wanted[1:], batch.shape[1:], strict=True))
+        ):
+            fixed = tuple("any" if size is None else size for size in wanted[1:])
+            raise InvalidInputError(
+                "batch",
+                f"items of shape {tuple(batch.shape[1:])} (after padding) for a program that was exported for {fixed}",
+                "Resize the items, export it with dynamic_shapes, or leave windows out",
+            )
+        size = self._fixed_batch
+        if size is None or size == len(batch):
+            return [batch]
+        missing = -len(batch) % size
+        filled = torch.cat([batch, batch[-1:].expand(missing, *batch.shape[1:])]) if missing else batch
+        return list(filled.split(size))
 
     def __call__(self, batch: Float[torch.Tensor, "batch *item"]) -> Shaped[torch.Tensor, "batch *prediction"]:
         """Predict a batch of shape (batch, *item) without recording gradients; see `Model`."""
@@ -179,20 +222,25 @@ class TorchModel(Adapter):
     @property
     def concurrent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether replicas share nothing that a call could change, as far as can be told."""
-        return not (self.compile or has_hooks(self.module) or self._select is not None)
+        alone = self._denoiser is None or self._denoiser.concurrent
+        return alone and not (
+            self.compile or has_hooks(self.module) or callable(self._select) or is_exported(self.module)
+        )
 
     def replica(self) -> TorchModel:
         """The same model for another thread: a copy of every part, on the same weights."""
         made = copy.copy(self)
-        made.module = replica_of(self.module)
+        # A copy of an exported program would forget that its mode is baked in.
+        made.module = self.module if is_exported(self.module) else replica_of(self.module)
+        made._denoiser = None if self._denoiser is None else self._denoiser.replica()
         return made
 
     @property
     def evaluated_in(self) -> str:
         """Floating-point type of the arithmetic: that of autocast, else the coarsest among the module's weights."""
         if self.precision is not None:
-            return str(self.precision).removeprefix("torch.")
-        return working_precision(self.module)
+            return self._coarsest(str(self.precision).removeprefix("torch."))
+        return self._coarsest(working_precision(self.module))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave compiled code behind, which cannot travel to another process."""
@@ -200,7 +248,12 @@ class TorchModel(Adapter):
 
     def watching(self) -> AbstractContextManager[None]:
         """Note which of the module's attributes change while it predicts; `fingerprint` leaves them out."""
-        return watching(self.module)
+        return self._watching()
+
+    @contextmanager
+    def _watching(self) -> Generator[None]:
+        with super().watching(), watching(self.module):
+            yield
 
     def fingerprint(self) -> str:
         """Hexadecimal SHA-256 of the classes, the structure, the weights and every option that changes predictions.
@@ -213,17 +266,14 @@ class TorchModel(Adapter):
             **self._configuration(),
             "precision": str(self.precision),
             "select": None if self._select is None else describe(self._select),
+            **({} if self._reset is None else {"reset": self._reset}),
         }
         kind = type(self.module)
         state = hashlib.sha256(f"{kind.__module__}.{kind.__qualname__}".encode())
         changing = changing_attributes(self.module)
         state.update(describe_module(self.module, changing).encode())
         state.update(repr(sorted(options.items())).encode())
-        values = {**dict(self.module.named_buffers()), **self.module.state_dict()}
-        for name in sorted(values.keys() - changing):
-            value = values[name]
-            content = tensor_digest(value) if isinstance(value, torch.Tensor) else describe(value)
-            state.update(f"{name} {content}".encode())
+        state.update(values_text(self.module).encode())
         return state.hexdigest()
 
 

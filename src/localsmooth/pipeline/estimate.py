@@ -334,7 +334,7 @@ def _sights(
         )
     layout = smoothing.layout[0] if isinstance(smoothing.layout, Sequence) else smoothing.layout
     own = layouts_of(task.model, calibration, layout)
-    names = class_names_of(task.items, task.model.classes)
+    names = class_names_of(task.items, task.model)
     levels = _few(np.concatenate([_rows(made) for made in subject.layouts]))
     return tuple(_sight(level, subject, calibration, own, names, options) for level in levels)
 

@@ -1,11 +1,15 @@
 """Show a result: a self-contained HTML page, and figures for publications. Nothing is computed here but pictures."""
 
+from localsmooth.report.drawing import ItemDrawing, draw_curves
 from localsmooth.report.figures import curves_figure, item_figure, save_figure
 from localsmooth.report.html import render_report, write_report
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
+from localsmooth.report.notebook import result_html
 from localsmooth.report.nothing import reach_of_result, why_nothing
 from localsmooth.report.overlap import overlap_table
 from localsmooth.report.panel import Panel
+from localsmooth.report.pdf import write_pdf
+from localsmooth.report.places import Places, choose_places
 from localsmooth.report.plane import Picturing, Plane, choose_plane
 from localsmooth.report.promise import bound_samples, ended, foundations
 from localsmooth.report.summary import (
@@ -15,6 +19,7 @@ from localsmooth.report.summary import (
     curve,
     curves_by_kind,
     has_target,
+    headline_target,
     inline_title,
     prediction_numbers,
     shown_targets,
@@ -27,8 +32,10 @@ from localsmooth.report.work import alike, budget_scale, uneven_work, work_text
 
 __all__ = [
     "TAIL_NOTE",
+    "ItemDrawing",
     "Panel",
     "Picturing",
+    "Places",
     "Plane",
     "Sides",
     "SweepPage",
@@ -38,13 +45,16 @@ __all__ = [
     "average_radius",
     "bound_samples",
     "budget_scale",
+    "choose_places",
     "choose_plane",
     "curve",
     "curves_by_kind",
     "curves_figure",
+    "draw_curves",
     "ended",
     "foundations",
     "has_target",
+    "headline_target",
     "inline_title",
     "item_figure",
     "levels_figure",
@@ -57,6 +67,7 @@ __all__ = [
     "render_locality",
     "render_report",
     "render_sweep",
+    "result_html",
     "save_figure",
     "shown_targets",
     "table_budgets",
@@ -65,5 +76,6 @@ __all__ = [
     "verdict",
     "why_nothing",
     "work_text",
+    "write_pdf",
     "write_report",
 ]

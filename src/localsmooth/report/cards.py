@@ -17,6 +17,7 @@ from localsmooth.report.pictures import class_picture, input_picture, png, radiu
 from localsmooth.report.plane import Picturing
 from localsmooth.report.regions import fall_codes, group_rectangles
 from localsmooth.report.tables import percent
+from localsmooth.report.waveform import LANE, draws_waveform, waveform
 from localsmooth.report.words import MethodWords, Word, class_words, radius_words
 from localsmooth.results import ItemView, item_view, run_info
 
@@ -25,11 +26,12 @@ __all__ = ["Card", "MethodCard", "Picture", "cards", "largest_radius"]
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture's data address and its size in pixels."""
+    """A picture's data address, its size in pixels, and how it is fitted into the page: a name in its style sheet."""
 
     address: str
     width: int
     height: int
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class MethodCard:
     attack: bool
     outputs: bool
     words: MethodWords | None = None
+    outputs_kind: str = ""
+    attack_kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,41 +92,65 @@ def _card(name: str, place: int, results: Mapping[str, xr.Dataset], largest: flo
         key = f"m{number}i{place}"
         outputs, space = panel.outputs(view), panel.inputs(view)
         data[key] = _slider_data(view, dataset, index, outputs, space)
-        made = _method_card(key, method, view, dataset, outputs, largest, space is not None)
+        made = _method_card(key, method, view, dataset, outputs, largest, space)
         names = panel.names(view)
         methods.append(made if names is None else _in_words(made, names, view, dataset, largest))
     assert first is not None, "the name comes from the first data set"
     view, dataset = first
     run = run_info(dataset)
     outputs, space = panel.outputs(view), panel.inputs(view)
+    wave = draws_waveform(view, space, run.norm)
     image, label, names = None, None, panel.names(view)
     words: list[Word] = []
     if names is not None:
         if view.label is not None:
             words = class_words(names, view.label, view.ignored, run.class_names)
     elif view.image is not None and space is not None:
-        image = _picture(input_picture(view.image, space, run.input_bounds))
+        if wave:
+            image = _picture(waveform(view.image), "wave")
+        else:
+            image = _picture(input_picture(view.image, space, run.input_bounds), _kind(space))
     if view.label is not None and outputs is not None and names is None:
-        label = _picture(class_picture(view.label, view.ignored, outputs, len(run.class_names)))
-    notes = {plane.note for plane in (outputs, space) if plane is not None and plane.note}
+        drawn = class_picture(view.label, view.ignored, outputs, len(run.class_names))
+        label = _picture(drawn, _kind(outputs))
+    planes = (outputs,) if wave else (outputs, space)
+    notes = {plane.note for plane in planes if plane is not None and plane.note}
     if outputs is None:
         notes.add(f"outputs with {view.prediction.ndim} axes have no map")
-    strip = panel.strip and view.prediction.ndim == 1
+    strip = outputs is not None and outputs.line
     return Card(name, panel.size(view), "; ".join(sorted(notes)), strip, image, label, methods, data, words)
 
 
 def _method_card(
-    key: str, method: str, view: ItemView, dataset: xr.Dataset, outputs: Picturing | None, largest: float, attack: bool
+    key: str,
+    method: str,
+    view: ItemView,
+    dataset: xr.Dataset,
+    outputs: Picturing | None,
+    largest: float,
+    space: Picturing | None,
 ) -> MethodCard:
     abstains, counted = view.prediction == ABSTAIN, view.counted
     share = percent(abstention_rate(view.prediction, counted) if counted.any() else None)
+    run = run_info(dataset)
+    attack_kind = "" if space is None or draws_waveform(view, space, run.norm) else _kind(space)
     if outputs is None:
-        return MethodCard(key, method, share, None, None, attack, False)
+        return MethodCard(key, method, share, None, None, space is not None, False, attack_kind=attack_kind)
     nowhere = np.zeros_like(view.ignored)
-    classes = len(run_info(dataset).class_names)
-    prediction = class_picture(view.prediction, nowhere, outputs, classes)
+    prediction = class_picture(view.prediction, nowhere, outputs, len(run.class_names))
     radius = radius_picture(view.radius, abstains, view.ignored, outputs, largest)
-    return MethodCard(key, method, share, _picture(prediction), _picture(radius), attack, True)
+    kind = _kind(outputs)
+    return MethodCard(
+        key,
+        method,
+        share,
+        _picture(prediction, kind),
+        _picture(radius, kind),
+        space is not None,
+        True,
+        outputs_kind=kind,
+        attack_kind=attack_kind,
+    )
 
 
 def _in_words(
@@ -152,15 +180,16 @@ def _slider_data(
             data["upper"][target][bound] = [None if math.isnan(value) else value for value in upper]
             data["attack"][target][bound] = _shares(one["attack"].values)
     if space is not None:
-        picture = None
-        if view.image is not None:
-            gray = input_picture(view.image, space, run_info(dataset).input_bounds, gray=True)
-            picture = png(gray)
+        picture, run, (tall, wide) = None, run_info(dataset), space.scale
+        if view.image is not None and draws_waveform(view, space, run.norm):
+            picture, tall = png(waveform(view.image, faint=True)), LANE
+        elif view.image is not None:
+            picture = png(input_picture(view.image, space, run.input_bounds, gray=True))
         groups = space(view.input_group, -1)
         data["input"] = {
             "rows": groups.shape[0],
             "columns": groups.shape[1],
-            "scale": list(space.scale),
+            "scale": [tall, wide],
             "picture": picture,
             "rectangles": group_rectangles(groups),
         }
@@ -183,5 +212,9 @@ def _shares(attack: np.ndarray) -> list[list[float]]:
     return [[round(share, 4) for share in row] for row in shares.tolist()]
 
 
-def _picture(array: np.ndarray) -> Picture:
-    return Picture(png(array), array.shape[1], array.shape[0])
+def _picture(array: np.ndarray, kind: str = "") -> Picture:
+    return Picture(png(array), array.shape[1], array.shape[0], kind)
+
+
+def _kind(plane: Picturing) -> str:
+    return "line" if plane.line else ""

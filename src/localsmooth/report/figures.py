@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.figure import Figure, SubFigure
 
-from localsmooth.certificates import ABSTAIN
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.report.charts import budget_reach, dashes
-from localsmooth.report.palette import class_colors, method_color
-from localsmooth.report.panel import panel_of
-from localsmooth.report.pictures import class_picture, input_picture, radius_picture
-from localsmooth.report.summary import curve, curves_by_kind, has_target, inline_title, method_label
-from localsmooth.report.tables import percent
-from localsmooth.results import RATIO, counts_outputs, item_view, kind_curve, run_info, validate
+from localsmooth.report.drawing import ItemDrawing, draw_curves
+from localsmooth.results import RATIO
 
-__all__ = ["curves_figure", "item_figure", "save_figure"]
+__all__ = ["LANE", "compose_item", "curves_figure", "item_figure", "item_maps", "save_figure"]
+
+LANE = 0.75
+"""Height in inches of each of a sequence's maps, which lie below each other."""
 
 
 def curves_figure(
@@ -49,35 +44,8 @@ def curves_figure(
     InvalidInputError
         If there is no result, or one lacks the target.
     """
-    if not results:
-        raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
-    results = next(iter(curves_by_kind({method: validate(one) for method, one in results.items()}).values()))
     figure = _figure(size)
-    axes = figure.add_subplot()
-    for index, (method, dataset) in enumerate(results.items()):
-        if not has_target(dataset, target):
-            raise InvalidInputError("target", f"{target!r} is not in the results of {method}", "Pass one that is")
-        for bound, dash in reversed(dashes(dataset).items()):
-            pattern = tuple(float(length) / 2 for length in dash.split())
-            # The value between two budgets is that of the larger one: what is proven there.
-            axes.step(
-                dataset["budget"].values,
-                curve(dataset, target, bound),
-                where="pre",
-                color=method_color(index),
-                linestyle=(0, pattern) if pattern else "-",
-                linewidth=1.2,
-                label=_plain(f"{method_label(method, dataset)}, {bound}"),
-            )
-    run = run_info(next(iter(results.values())))
-    axes.set_xlabel(_plain(f"budget ε ({run.norm}, {run.units})"), fontsize=8)
-    axes.set_ylabel(_plain(inline_title(target)), fontsize=8)
-    axes.set_xlim(0, budget_reach(results))
-    axes.set_ylim(0, 1)
-    axes.tick_params(labelsize=7)
-    axes.grid(color="#e6e9ec", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=6.5, frameon=False)
+    draw_curves(figure.add_subplot(), results, target)
     return figure
 
 
@@ -109,61 +77,41 @@ def item_figure(
     InvalidInputError
         If there is no such item, budget, target or bound, or the outputs have more than three axes.
     """
-    dataset = kind_curve(validate(dataset))
-    run = run_info(dataset)
-    if not 0 <= item < dataset.sizes["item"]:
-        raise InvalidInputError("item", f"is {item}", f"Pass a place from 0 to {dataset.sizes['item'] - 1}")
-    budgets = dataset["budget"].values
-    place = len(budgets) // 2 if budget is None else int(np.searchsorted(budgets, budget * (1 - 1e-12)))
-    if place >= len(budgets):
-        raise InvalidInputError("budget", f"{budget} is beyond the largest one", f"Pass at most {budgets[-1]}")
-    chosen = run.bound_names[-1] if bound is None else bound
-    if not has_target(dataset, target) or chosen not in run.bound_names:
-        raise InvalidInputError("target, bound", f"({target!r}, {chosen!r}) is not in the result", "Pass what it holds")
-    view, classes = item_view(dataset, item), len(run.class_names)
-    panel = panel_of(run.task)
-    outputs, space = panel.outputs(view), panel.inputs(view)
-    if outputs is None or space is None:
-        raise InvalidInputError("dataset", "has more than three spatial axes", "Such items have no picture")
-    one = dataset.isel(item=item, budget=place).sel(target=target, bound=chosen)
-    largest = float(view.radius[np.isfinite(view.radius)].max(initial=0.0))
-    nowhere, abstains = np.zeros_like(view.ignored), view.prediction == ABSTAIN
-    panels: list[tuple[str, np.ndarray]] = []
-    if view.image is not None:
-        panels.append(("input", input_picture(view.image, space, run.input_bounds)))
-    if view.label is not None:
-        panels.append(("labels", class_picture(view.label, view.ignored, outputs, classes)))
-    panels.append(("prediction", class_picture(view.prediction, nowhere, outputs, classes)))
-    panels.append(
-        (
-            "radius, each alone" if run.described else "certified radius",
-            radius_picture(view.radius, abstains, view.ignored, outputs, largest),
-        )
-    )
-    figure = _figure(size)
-    aspect = "auto" if panel.strip and view.prediction.ndim == 1 else "equal"
-    places = figure.subplots(1, len(panels) + 1)
-    for axes, (title, picture) in zip(places, panels, strict=False):
-        axes.imshow(picture, interpolation="nearest", aspect=aspect)
-        _frame(axes, title)
-    groups = space(view.input_group, -1)
-    spent = np.where(groups >= 0, np.nan_to_num(one["attack"].values)[groups], np.nan)
-    plan = places[-1].imshow(space.magnify(spent), cmap="Reds", vmin=0, interpolation="nearest", aspect=aspect)
-    certified, total = one["certified"].item(), dataset["total"].isel(item=item).sel(target=target).item()
-    share = f"{certified:g}/{total:g}" if counts_outputs(target) else percent(certified / total if total else None)
-    _frame(places[-1], f"plan at ε = {budgets[place]:.3g}\n{share} certified")
-    radii = ScalarMappable(Normalize(0, largest or 1.0), "viridis")
-    for mappable, axes in ((radii, places[-2]), (plan, places[-1])):
-        bar = figure.colorbar(mappable, ax=axes, orientation="horizontal", pad=0.04, shrink=0.9)
-        bar.ax.tick_params(labelsize=6)
-    patches = [
-        Patch(facecolor=color, label=_plain(name))
-        for name, color in zip(run.class_names, class_colors(classes), strict=True)
-    ]
-    if bool(abstains.any()):
-        patches.append(Patch(facecolor="white", edgecolor="#333333", hatch="//////", linewidth=0.5, label="abstains"))
-    figure.legend(handles=patches, loc="outside lower left", ncols=min(len(patches), 6), fontsize=6.5, frameon=False)
+    drawing = ItemDrawing.of(dataset, item)
+    rows = len(item_maps(drawing, budget, target, bound))
+    figure = _figure((size[0], max(size[1], LANE * rows)) if drawing.line else size)
+    compose_item(figure, drawing, budget, target, bound)
     return figure
+
+
+def item_maps(
+    drawing: ItemDrawing, budget: float | None, target: str, bound: str | None
+) -> list[Callable[[Axes], ScalarMappable | None]]:
+    """What is drawn of an item, in its order; arguments as for `item_figure`."""
+    draws: list[Callable[[Axes], ScalarMappable | None]] = [drawing.draw_prediction, drawing.draw_radius]
+    if drawing.view.label is not None:
+        draws.insert(0, drawing.draw_labels)
+    if drawing.view.image is not None:
+        draws.insert(0, drawing.draw_input)
+    return [*draws, lambda axes: drawing.draw_plan(axes, budget, target, bound)]
+
+
+def compose_item(
+    figure: Figure | SubFigure, drawing: ItemDrawing, budget: float | None, target: str, bound: str | None
+) -> None:
+    """Draw the panel of one item into a figure, or a part of one; arguments as for `item_figure`."""
+    draws = item_maps(drawing, budget, target, bound)
+    count = len(draws)
+    places = figure.subplots(*((count, 1) if drawing.line else (1, count)), squeeze=False).ravel().tolist()
+    for axes, draw in zip(places, draws, strict=True):
+        if (mappable := draw(axes)) is not None:
+            beside: dict[str, Any] = {"pad": 0.01, "aspect": 8}
+            if not drawing.line:
+                beside = {"orientation": "horizontal", "pad": 0.04}
+            bar = figure.colorbar(mappable, ax=axes, shrink=0.9, **beside)
+            bar.ax.tick_params(labelsize=6)
+    patches = drawing.class_patches()
+    figure.legend(handles=patches, loc="outside lower left", ncols=min(len(patches), 6), fontsize=6.5, frameon=False)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -189,14 +137,3 @@ def _figure(size: tuple[float, float]) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def _frame(axes: Axes, title: str) -> None:
-    axes.set_title(title, fontsize=7)
-    axes.set_xticks([])
-    axes.set_yticks([])
-
-
-def _plain(text: str) -> str:
-    """Text that matplotlib must not read as a formula."""
-    return text.replace("$", r"\$")

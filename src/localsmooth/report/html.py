@@ -16,16 +16,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from localsmooth.disk import write_atomically
-from localsmooth.errors import InvalidInputError
+from localsmooth.report.answers import answers
 from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import charts
 from localsmooth.report.graphs import GraphCard, graph_cards, share_colors
 from localsmooth.report.nothing import reach_of_result, why_nothing
-from localsmooth.report.overlap import OverlapPanel, overlap_panel
+from localsmooth.report.overlap import overlaps_of
 from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import png, scale_picture
-from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, described, foundations, promise, tiles
+from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, described, foundations, promises_of, tiles
 from localsmooth.report.summary import curves_by_kind, headline_budget, headline_rule, shown_targets
 from localsmooth.report.tables import (
     certificate_table,
@@ -36,16 +36,14 @@ from localsmooth.report.tables import (
     run_table,
     smoothing_table,
 )
-from localsmooth.report.work import budget_scale, uneven_work
+from localsmooth.report.together import shown_together
+from localsmooth.report.work import uneven_work
 from localsmooth.results import (
     NO_LABEL,
-    RunInfo,
-    budget_kinds,
     counts_outputs,
     marks_wrong,
     run_info,
     target_title,
-    validate,
 )
 
 __all__ = ["render_report", "write_report"]
@@ -96,23 +94,11 @@ def render_report(
         If there is no result, a data set is not a valid result, the results differ in norm, units, classes or kinds
         of budget, or overlaps are of other samples than the result of their method.
     """
-    if isinstance(results, xr.Dataset):
-        results = {str(results.attrs.get("method", "result")): results}
-    if not results:
-        raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
-    if max_items < 0:
-        raise InvalidInputError("max_items", f"is {max_items}", "Pass a number >= 0")
-    runs = {method: run_info(validate(dataset)) for method, dataset in results.items()}
-    for field in ("task", "norm", "units", "class_names"):
-        if len({getattr(run, field) for run in runs.values()}) > 1:
-            raise InvalidInputError(field, "differs between the results", "Report results of one task together")
+    results = shown_together(results, max_items)
+    runs = {method: run_info(dataset) for method, dataset in results.items()}
     run = next(iter(runs.values()))
-    promises: dict[str, list[str]] = {}
-    for method, one in runs.items():
-        promises.setdefault(promise(one), []).append(method)
-    if len({budget_kinds(dataset) for dataset in results.values()}) > 1:
-        raise InvalidInputError("results", "they differ in their kinds of budget", "Report them on pages of their own")
-    panel = _overlaps(overlaps or {}, runs)
+    promises = promises_of(runs)
+    panel = overlaps_of(overlaps or {}, runs)
     graphs = graph_cards(results)
     shown = [] if graphs else cards(results, max_items, panel_of(run.task))
     curves = curves_by_kind(results)
@@ -151,7 +137,7 @@ def render_report(
         tiles=tiles(main),
         headline_rule=headline_rule(*main.values()),
         uneven=uneven_work(results),
-        budget_scale=budget_scale(next(iter(results.values()))),
+        answers=answers(main),
         remarks={method: [*why_nothing(d), *filter(None, [reach_of_result(d)])] for method, d in results.items()},
         smoothing=smoothing_table(results),
         bound_words={name: BOUND_WORDS.get(name, OWN_BOUND) for one in runs.values() for name in one.bound_names},
@@ -183,23 +169,6 @@ def render_report(
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         data=Markup(_script_json(data)),
     )
-
-
-def _overlaps(overlaps: Mapping[str, xr.Dataset], runs: Mapping[str, RunInfo]) -> OverlapPanel | None:
-    """The panel of overlaps, if there are any."""
-    for method, dataset in overlaps.items():
-        found, run = run_info(dataset), runs.get(method)
-        said = ("smoothing", "n_candidate", "n_bound", "class_names", "norm", "units")
-        if run is None or any(getattr(found, name) != getattr(run, name) for name in said):
-            raise InvalidInputError(
-                "overlaps",
-                f"those of {method} are of other samples than its result",
-                "Run localsmooth overlap again, or leave them out",
-            )
-        if found.budgets.keys() != run.budgets.keys():
-            raise InvalidInputError("overlaps", f"those of {method} have other kinds of budget", "Certify them again")
-    colors = {method: method_color(index) for index, method in enumerate(runs)}
-    return overlap_panel(overlaps, colors) if overlaps else None
 
 
 def _template(name: str) -> str:

@@ -12,13 +12,15 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from localsmooth.errors import InvalidInputError
 from localsmooth.report.charts import Chart, Series, band, drawn_chart, staircase
+from localsmooth.report.palette import method_color
 from localsmooth.report.promise import promise
 from localsmooth.report.summary import method_label, value_at
 from localsmooth.report.tables import Table, percent
-from localsmooth.results import budget_kinds, run_info, symbol
+from localsmooth.results import RunInfo, budget_kinds, run_info, symbol
 
-__all__ = ["OverlapPanel", "overlap_panel", "overlap_table"]
+__all__ = ["OverlapPanel", "overlap_panel", "overlap_table", "overlaps_of"]
 
 _NOTE = (
     "Means over the items that have the class among their labels, rounded down. Whatever one perturbation within the "
@@ -152,3 +154,26 @@ def overlap_table(overlaps: Mapping[str, xr.Dataset], count: int = 7) -> list[tu
             rows.append([name, "mean", "Dice", "–", *cells(_mean(dataset["mean_dice"]))])
         made.append(("" if kind == "budget" else f"{kind.capitalize()} only", Table(headings, rows, 3, _NOTE)))
     return made
+
+
+def overlaps_of(overlaps: Mapping[str, xr.Dataset], runs: Mapping[str, RunInfo]) -> OverlapPanel | None:
+    """The panel of overlaps, if there are any.
+
+    Raises
+    ------
+    InvalidInputError
+        If overlaps are of other samples than the result of their method, or have other kinds of budget.
+    """
+    for method, dataset in overlaps.items():
+        found, run = run_info(dataset), runs.get(method)
+        said = ("smoothing", "n_candidate", "n_bound", "class_names", "norm", "units")
+        if run is None or any(getattr(found, name) != getattr(run, name) for name in said):
+            raise InvalidInputError(
+                "overlaps",
+                f"those of {method} are of other samples than its result",
+                "Run localsmooth overlap again, or leave them out",
+            )
+        if found.budgets.keys() != run.budgets.keys():
+            raise InvalidInputError("overlaps", f"those of {method} have other kinds of budget", "Certify them again")
+    colors = {method: method_color(index) for index, method in enumerate(runs)}
+    return overlap_panel(overlaps, colors) if overlaps else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
+from localsmooth.report.places import Places, choose_places
 from localsmooth.report.plane import Picturing, choose_plane
 from localsmooth.results import ItemView
 
@@ -16,11 +17,11 @@ class Panel:
 
     Attributes
     ----------
-    strip
-        Whether items with one axis are shown as strips as wide as the page.
+    called
+        What outputs are called.
     """
 
-    strip: bool = True
+    called: str = "outputs"
 
     def outputs(self, view: ItemView) -> Picturing | None:
         """How an item's outputs are arranged; None where they have no picture."""
@@ -35,9 +36,13 @@ class Panel:
         del view
         return None
 
+    def places(self, view: ItemView) -> Places | None:
+        """Parts of an item's outputs that a reader can find, to say which falls first; None where there are none."""
+        return choose_places(view.prediction.shape)
+
     def size(self, view: ItemView) -> str:
         """How large an item is, in words."""
-        return f"{' × '.join(str(side) for side in view.prediction.shape)} outputs"
+        return f"{' × '.join(str(side) for side in view.prediction.shape)} {self.called}"
 
 
 def panel_of(task: str) -> Panel:

@@ -21,6 +21,7 @@ __all__ = [
     "ended",
     "foundations",
     "promise",
+    "promises_of",
     "tiles",
 ]
 
@@ -79,6 +80,14 @@ def promise(run: RunInfo) -> str:
         f"(in {run.units}), at least the certified number of the smoothed classifier’s outputs keep their "
         f"prediction, all of them against this one perturbation of the whole input."
     )
+
+
+def promises_of(runs: Mapping[str, RunInfo]) -> dict[str, list[str]]:
+    """Every promise once, with the methods that make it."""
+    promises: dict[str, list[str]] = {}
+    for method, run in runs.items():
+        promises.setdefault(promise(run), []).append(method)
+    return promises
 
 
 def assumptions(run: RunInfo) -> list[str]:
@@ -143,10 +152,10 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
         if run.promise:
             claim += " wherever the smoothed model answers,"
         over = f"mean over {items} items" if items > 1 else "one item"
-        text = f"{what} {claim} under every {run.threat}, at ε = {budget:.4g} ({over})"
+        text = f"{what} {claim} at ε = {budget:.4g} ({over})"
         if target != RATIO and has_target(dataset, RATIO):
             whole = value_at(dataset["budget"].values, best_curve(dataset, RATIO), budget)
             every = "Right or wrong" if target == ACCURACY else "Whichever prediction it is"
             text += f". {every}: {percent(whole)}"
-        made.append(Tile(method, percent(share), text))
+        made.append(Tile(method, percent(share), text.replace(" %", "\u00a0%")))
     return made

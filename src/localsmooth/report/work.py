@@ -49,16 +49,18 @@ def uneven_work(results: Mapping[str, xr.Dataset]) -> str | None:
     return f"The methods did unequal work, in passes of the model over an item: {listed}. More samples certify more."
 
 
-def budget_scale(dataset: xr.Dataset) -> str | None:
-    """What ε = 1 amounts to, in units that people have a feeling for; None where ε has no other, or items are not kept.
+def budget_scale(dataset: xr.Dataset, budget: float = 1.0) -> str | None:
+    """What a budget amounts to in units that people have a feeling for; None where there are none, or no items kept.
 
     Parameters
     ----------
     dataset
         A result.
+    budget
+        ε.
     """
     run = run_info(dataset)
     if "image" not in dataset or not run.threat.startswith(f"perturbation of {run.norm} norm at most ε"):
         return None
     images = [item_view(dataset, index).image for index in range(dataset.sizes["item"])]
-    return scale_words(int(run.norm[1:]), [image for image in images if image is not None], run.input_bounds)
+    return scale_words(int(run.norm[1:]), [image for image in images if image is not None], run.input_bounds, budget)

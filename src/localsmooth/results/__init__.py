@@ -1,5 +1,6 @@
 """The result of a certification: one labelled data set, in memory and on disk."""
 
+from localsmooth.results.accessor import ResultAccessor
 from localsmooth.results.build import build_dataset
 from localsmooth.results.curves import budget_kinds, kind_curve
 from localsmooth.results.files import load, save, set_aside
@@ -9,6 +10,7 @@ from localsmooth.results.item import CertifiedCurve, ItemResult, Stake, consiste
 from localsmooth.results.names import (
     ACCURACY,
     AGREEMENT,
+    BUDGET,
     FORMAT_VERSION,
     NO_GROUP,
     NO_LABEL,
@@ -32,6 +34,7 @@ from localsmooth.results.view import ItemView, item_view
 __all__ = [
     "ACCURACY",
     "AGREEMENT",
+    "BUDGET",
     "FORMAT_VERSION",
     "NO_GROUP",
     "NO_LABEL",
@@ -41,6 +44,7 @@ __all__ = [
     "ItemOverlap",
     "ItemResult",
     "ItemView",
+    "ResultAccessor",
     "RunInfo",
     "Saving",
     "SmoothedClassifier",

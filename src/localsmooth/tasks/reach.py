@@ -200,12 +200,13 @@ def farthest(
     least
         What is known to be reached otherwise: returned where nothing is certified a thousandth beyond it.
     """
-    low, high = 0.0, start
+    # Where the guess is right, no more than this and a little less is tried.
+    low, high = 0.0, start if whole else start * (1 + 0.4 * _PRECISION)
     if least > 0:
         beyond = least + 1 if whole else least * (1 + _PRECISION)
         if math.isinf(least) or not holds(beyond):
             return least
-        low, high = beyond, max(start, 2 * beyond)
+        low, high = beyond, high if high > beyond else 2 * beyond
     close = start * (1 - _PRECISION / 2)
     if not whole and close > low and holds(close):
         low = close

@@ -202,16 +202,17 @@ def _remedy(item: Item, error: Exception) -> str:
     return "Call the model on this item to find out why: it gets a batch of one, channels first"
 
 
-def class_names_of(items: ItemSet, classes: int) -> list[str]:
-    """Name of every class of the model.
+def class_names_of(items: ItemSet, model: Model) -> list[str]:
+    """Name of every class of the model: as the items say, else as the model does, else by its number.
 
     Raises
     ------
     InvalidInputError
         If there are names for another number of classes.
     """
+    classes = model.classes
     if items.class_names is None:
-        return [f"class {number}" for number in range(classes)]
+        return list(model.class_names or [f"class {number}" for number in range(classes)])
     if len(items.class_names) != classes:
         raise InvalidInputError(
             "class_names", f"{len(items.class_names)} names for {classes} classes", "Name every class of the model once"

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
 
 from localsmooth.bounds import CandidateRule, CountRule
+from localsmooth.certificates import ABSTAIN, BaseCertificates
+from localsmooth.collective import Naive
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import BinaryNoise, Noise
 from localsmooth.results import ItemResult
@@ -69,23 +73,27 @@ class ArrayReach:
         threat = settings.threat.threat((1.0,), item.image, item.layout, self.noise).constraints(columns)
         if settings.method is None:
             cheap, names = cheap_bounds(settings.bounds, threat)
-            counts, radius = self._collective(_reduced(item, self.votes), replace(settings, bounds=cheap))
+            counts, radius, together = self._collective(_reduced(item, self.votes), replace(settings, bounds=cheap))
+            alone = {name for name, one in cheap.items() if isinstance(one, Naive)}
         else:
             names = {name: name for name in settings.method.bound_names(settings)}
             counts, radius = self._method(item, settings, settings.method)
+            together, alone = 0.0, set(names)
         whole = isinstance(self.noise, BinaryNoise)
-        # The farthest that one output reaches by itself, as far as that is known.
+        # The farthest that one output reaches by itself, as far as that is known, and that all do together.
         finite = radius[np.isfinite(radius)]
-        start = 1.0 if whole else float(finite.max(initial=0.0)) or 1.0
+        single = float(finite.max(initial=0.0))
         most = float(threat.caps.sum()) if whole else math.inf
-        found = {
-            name: farthest(lambda budget, name=name: counts(name, budget) > 0, start, whole, most, least.get(name, 0.0))
-            for name in dict.fromkeys(names.values())
-        }
+        found: dict[str, float] = {}
+        for name in dict.fromkeys(names.values()):
+            start = 1.0 if whole else (single if name in alone else together or single) or 1.0
+            found[name] = farthest(
+                lambda budget, name=name: counts(name, budget) > 0, start, whole, most, least.get(name, 0.0)
+            )
         return {name: max(found[source], least.get(name, 0.0)) for name, source in names.items()}
 
-    def _collective(self, item: SampledItem, settings: Settings) -> tuple[_Counts, np.ndarray]:
-        """What each collective bound certifies at a budget, and each output's radius; votes are bounded once."""
+    def _collective(self, item: SampledItem, settings: Settings) -> tuple[_Counts, np.ndarray, float]:
+        """What each collective bound certifies at a budget, each output's radius, and about where all have fallen."""
         stakes = item_stakes(item, item.votes.candidate.astype(np.int64), settings.targets)[Ratio().name]
         certified = bounded_outputs(item, self.noise, settings, alike(stakes))
         left = stakes.left_by(certified.base.prediction)
@@ -95,7 +103,8 @@ class ArrayReach:
             columns, bound = item.layout.inputs.count, settings.bounds[name]
             return float(certified_curve(certified.base, left, threat, columns, name, bound, None).certified[0])
 
-        return counts, settings.threat.radius(certified.shown.base, item.image, item.layout, self.noise)
+        radius = settings.threat.radius(certified.base, item.image, item.layout, self.noise)
+        return counts, radius, _together(certified.base, self.noise.norm)
 
     def _method(self, item: SampledItem, settings: Settings, method: ItemMethod) -> tuple[_Counts, np.ndarray]:
         """The same for a method that certifies in its own way."""
@@ -110,6 +119,17 @@ class ArrayReach:
             )
 
         return counts, certified(0.0).radius
+
+
+def _together(base: BaseCertificates, norm: int) -> float:
+    """Guess where a search is to begin: what breaks every output at once; 0 for no guess."""
+    counted = base.prediction != ABSTAIN
+    if norm < 1 or base.gives_away or not counted.any():
+        return 0.0
+    rows = base.weights[..., base.group[counted], :].reshape(-1, base.weights.shape[-1])
+    needed, quickly = base.eta[..., counted].ravel(), {"time_limit": 1.0}
+    solved: Any = linprog(np.ones(rows.shape[1]), -rows, -needed, method="highs", options=quickly)
+    return 0.0 if solved.status != 0 else float(solved.fun) ** (1 / norm)
 
 
 def _reduced(item: SampledItem, votes: KnownVotes) -> SampledItem:
@@ -146,7 +166,8 @@ def reach_of_items(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what rules have to say, they say when the votes are bounded
         found: Mapping[str, float] = {}
-        for each in settings.alternatives(fixed=planned.sequence is None):
+        # The last gives nothing away, and from what it reaches the search among the others begins.
+        for each in reversed(settings.alternatives(fixed=planned.sequence is None)):
             for item, votes in _ideals(items, noise, each, planned):
                 found = ArrayReach(item, votes, noise, each).by_bound(found)
         return found

@@ -94,7 +94,7 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             options = replace(options, counters=scores.counters())
         layouts = layouts_of(self.model, self.items, smoothing.layout)
         self.items.require_labels_within(self.model.classes, [made.outputs.shape for made in layouts])
-        names = class_names_of(self.items, self.model.classes)
+        names = class_names_of(self.items, self.model)
         for item, made in zip(self.items, layouts, strict=True):
             nothing = np.zeros(made.outputs.labels.size, np.int64)
             label, ignored = item.label, ignored_outputs(item.label, self.items.ignore_label)

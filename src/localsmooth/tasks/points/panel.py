@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from localsmooth.report import Panel, Picturing, choose_plane
+from localsmooth.report import Panel, Picturing, Places, choose_plane
 from localsmooth.results import ItemView
 from localsmooth.tasks.points.scatter import scatter
 
@@ -12,7 +12,7 @@ __all__ = ["PANEL", "PointPanel"]
 class PointPanel(Panel):
     """Draws outputs and inputs where the points are."""
 
-    strip = False
+    called = "points"
 
     def outputs(self, view: ItemView) -> Picturing | None:
         """The scatter plot; a strip where nobody knows where the points are."""
@@ -22,9 +22,11 @@ class PointPanel(Panel):
         """The same as for outputs."""
         return choose_plane(view.input_group.shape) if view.image is None else scatter(view.image)
 
-    def size(self, view: ItemView) -> str:
-        """The number of points."""
-        return f"{view.prediction.size} points"
+    def places(self, view: ItemView) -> Places:
+        """The groups of points that share a distribution."""
+        count = int(view.output_group.max()) + 1
+        names = [f"group {group + 1} of {count}" for group in range(count)]
+        return Places(view.output_group, names)
 
 
 PANEL = PointPanel()

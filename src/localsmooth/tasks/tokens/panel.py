@@ -14,18 +14,16 @@ __all__ = ["PANEL", "TokenPanel"]
 class TokenPanel(Panel):
     """Draws sequences of tokens."""
 
+    called = "tokens"
+
     def outputs(self, view: ItemView) -> Picturing | None:
         """Arrange the tokens in a row, every one of them where they have words."""
         plane = super().outputs(view)
-        return replace(plane, stride=1) if isinstance(plane, Plane) and view.names is not None else plane
+        return replace(plane, stride=(1, 1)) if isinstance(plane, Plane) and view.names is not None else plane
 
     def names(self, view: ItemView) -> Sequence[str] | None:
         """Return the words."""
         return None if view.names is None else view.names.tolist()
-
-    def size(self, view: ItemView) -> str:
-        """Count the tokens."""
-        return f"{view.prediction.size} tokens"
 
 
 PANEL = TokenPanel()

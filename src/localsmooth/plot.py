@@ -1,0 +1,192 @@
+"""Curves and maps for scripts and papers, on axes of matplotlib.
+
+Every function draws on `ax`, or on the current axes of pyplot where none is given, and returns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import xarray as xr
+from matplotlib.axes import Axes
+
+from localsmooth.report import ItemDrawing, draw_curves, headline_target
+from localsmooth.results import RATIO, validate
+
+__all__ = ["attack", "curves", "input", "labels", "prediction", "radius"]
+
+
+def curves(
+    results: xr.Dataset | Mapping[str, xr.Dataset], target: str | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw the certified share against the budget, for every bound of every method.
+
+    Parameters
+    ----------
+    results
+        One result, or several by the name of their method.
+    target
+        What is counted, such as "ratio" or "accuracy"; by default what the report puts first.
+    ax
+        Where to draw.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no result, or one lacks the target.
+    """
+    if isinstance(results, xr.Dataset):
+        results = {str(validate(results).attrs["method"]): results}
+    chosen = headline_target(*results.values()) if target is None and results else target
+    axes = _axes(ax)
+    draw_curves(axes, results, RATIO if chosen is None else chosen)
+    return axes
+
+
+def input(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes:
+    """Draw an item's input: a picture, or the waveform of a sequence.
+
+    Parameters
+    ----------
+    result
+        What `certify` returned.
+    item
+        Place of the item.
+    ax
+        Where to draw.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such item, its input was not kept, or it has no picture.
+    """
+    drawing = ItemDrawing.of(result, item)
+    axes = _axes(ax)
+    drawing.draw_input(axes)
+    return axes
+
+
+def labels(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes:
+    """Draw an item's label map.
+
+    Parameters
+    ----------
+    result
+        What `certify` returned.
+    item
+        Place of the item.
+    ax
+        Where to draw.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such item, it has no labels, or no picture.
+    """
+    drawing = ItemDrawing.of(result, item)
+    axes = _axes(ax)
+    drawing.draw_labels(axes)
+    return axes
+
+
+def prediction(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, legend: bool = True) -> Axes:
+    """Draw an item's predicted classes, abstentions hatched.
+
+    Parameters
+    ----------
+    result
+        What `certify` returned.
+    item
+        Place of the item.
+    ax
+        Where to draw.
+    legend
+        Whether to name the classes.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such item, or it has no picture.
+    """
+    drawing = ItemDrawing.of(result, item)
+    axes = _axes(ax)
+    drawing.draw_prediction(axes)
+    if legend:
+        axes.legend(handles=drawing.class_patches(), fontsize=6.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def radius(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
+    """Draw the certified radius of each output of an item on its own, abstentions hatched.
+
+    Parameters
+    ----------
+    result
+        What `certify` returned.
+    item
+        Place of the item.
+    ax
+        Where to draw.
+    colorbar
+        Whether to draw a bar of colours beside it, in the units of the budgets.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such item, or it has no picture.
+    """
+    drawing = ItemDrawing.of(result, item)
+    axes = _axes(ax)
+    mappable = drawing.draw_radius(axes)
+    if colorbar:
+        axes.figure.colorbar(mappable, ax=axes)
+    return axes
+
+
+def attack(
+    result: xr.Dataset,
+    item: int = 0,
+    budget: float | None = None,
+    target: str | None = None,
+    bound: str | None = None,
+    *,
+    ax: Axes | None = None,
+    colorbar: bool = True,
+) -> Axes:
+    """Draw what the adversary's best plan spends in each group of inputs: Σ|δ|^p, or changes.
+
+    Parameters
+    ----------
+    result
+        What `certify` returned.
+    item
+        Place of the item.
+    budget
+        ε; the next larger one of the result is used. Its middle one by default.
+    target, bound
+        Which plan; by default for what the report puts first, and the last bound.
+    ax
+        Where to draw.
+    colorbar
+        Whether to draw a bar of colours beside it.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such item, budget, target or bound, or it has no picture.
+    """
+    drawing = ItemDrawing.of(result, item)
+    axes = _axes(ax)
+    chosen = headline_target(result) if target is None else target
+    mappable = drawing.draw_plan(axes, budget, chosen, bound)
+    if colorbar:
+        axes.figure.colorbar(mappable, ax=axes)
+    return axes
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot  # only here: it chooses a backend for the whole process
+
+    return pyplot.gca()
