@@ -16,7 +16,8 @@ from localsmooth.runs import ChunkRecord, FileStore, Stage, chosen_digest
 __all__ = ["GroupVotes", "StoredPlan", "read_chunks"]
 
 _STEP = "chunks"
-_LABELS, _VOTES = "labels.counts", "votes.votes"
+_LABELS, _SUMS, _VOTES = "labels.counts", "labels.score_sums", "votes.votes"
+_WITH_SCORES = {"name": "labels", "normalised": True}
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class StoredPlan:
         Whether groups may end before the plan.
     candidate, bound
         What is counted in each stage: names, or descriptions of counters that have parameters.
+    scale
+        Steps of the scores in [0, 1] that are added up where candidates are chosen; 0 for none.
     """
 
     samples: tuple[int, int]
@@ -43,19 +46,25 @@ class StoredPlan:
     stops: bool
     candidate: tuple[str, ...]
     bound: tuple[str, ...]
+    scale: int = 0
 
     @classmethod
     def of(cls, content: Mapping[str, Any], groups: Sequence[int], *, ended: bool) -> StoredPlan:
         """Read the plan from a sealed configuration."""
         plan = content["plan"]
         counters = cast("Mapping[str, Any]", content.get("counters", {}))
-        # Counters with parameters count and choose more than their name says.
+        scale, first = 0, counters.get("candidate", ())
+        if len(first) == 1 and "score_scale" in first[0]:
+            rest = {key: value for key, value in first[0].items() if key != "score_scale"}
+            scale = int(first[0]["score_scale"]) if rest == _WITH_SCORES else 0
+            counters = {**counters, "candidate": [{"name": "labels"}]} if scale else counters
+        # Other counters with parameters count and choose more than their name says.
         names = [
             tuple(str(each["name"]) if len(each) == 1 else str(each) for each in counters.get(stage, ()))
             for stage in ("candidate", "bound")
         ]
         samples = int(plan["n_candidate"]), int(plan["n_bound"])
-        return cls(samples, int(plan["chunk_size"]), tuple(groups), ended or "stop" in plan, names[0], names[1])
+        return cls(samples, int(plan["chunk_size"]), tuple(groups), ended or "stop" in plan, names[0], names[1], scale)
 
     def sizes(self, stage: Stage) -> list[int]:
         """Size of each chunk of a stage."""
@@ -71,11 +80,14 @@ class GroupVotes:
     ----------
     labels
         How often each class was predicted in the candidate stage, by output.
+    sums
+        Scores of each class in the candidate stage, added up in steps, by output; None where none are counted.
     votes, n
         After each chunk of the bound stage, in order: votes for the candidate by output, and samples, added up.
     """
 
     labels: np.ndarray | None = None
+    sums: np.ndarray | None = None
     votes: list[np.ndarray] = field(default_factory=list[np.ndarray])
     n: list[int] = field(default_factory=list[int])
 
@@ -165,11 +177,21 @@ def _added(key: tuple[int, int], records: Iterator[ChunkRecord], plan: StoredPla
     if plan.candidate == ("labels",) and made.labels is not None:
         classes = made.labels.shape[1]
         chosen = made.candidate.astype(np.int16 if classes <= 2**15 else np.int32)
-        digest = chosen_digest({"candidate": chosen})
+        digest = chosen_digest({"candidate": chosen} | _reference(made, plan, where))
         for (stage, index), record in found.items():
             expected = digest if stage == Stage.BOUND.value else ""
             demand(record.chosen == expected, _STEP, f"{where}: chunk {index} votes for other candidates than chosen")
     return made
+
+
+def _reference(made: GroupVotes, plan: StoredPlan, where: str) -> dict[str, np.ndarray]:
+    """The mean score of the candidate, which is chosen beside it where scores are counted."""
+    if not plan.scale:
+        return {}
+    whole = made.sums is not None and bool((made.sums >= 0).all())
+    demand(whole, _STEP, f"{where}: the candidate stage has no sums of scores")
+    assert made.sums is not None
+    return {"reference": made.sums[np.arange(len(made.sums)), made.candidate] / (plan.samples[0] * plan.scale)}
 
 
 def _add_labels(made: GroupVotes, record: ChunkRecord, name: str) -> None:
@@ -182,6 +204,11 @@ def _add_labels(made: GroupVotes, record: ChunkRecord, name: str) -> None:
     demand(whole, _STEP, f"{name} does not count every output {record.n} times")
     demand(made.labels is None or made.labels.shape == counts.shape, _STEP, f"{name} counts other outputs")
     made.labels = counts if made.labels is None else made.labels + counts
+    if _SUMS in record.counts:
+        sums = record.counts[_SUMS]
+        fits = sums.shape == counts.shape and sums.dtype.kind in "iu"
+        demand(fits, _STEP, f"{name} holds no sums of scores of all outputs and classes")
+        made.sums = sums.astype(np.int64) if made.sums is None else made.sums + sums
 
 
 def _add_votes(made: GroupVotes, record: ChunkRecord, name: str) -> None:

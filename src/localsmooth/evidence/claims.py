@@ -1,12 +1,11 @@
-"""Confidence bounds and base certificates of one item, each checked in exact arithmetic as it is made."""
+"""Confidence bounds of one item, each checked in exact arithmetic as it is made."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -24,46 +23,32 @@ from localsmooth.bounds import (
     broad_mixture,
     candidate_prior,
 )
-from localsmooth.certificates import CertifiedOutputs, GaussianVotes, UniformVotes
+from localsmooth.certificates import CertifiedOutputs
+from localsmooth.evidence.base import BaseClaims
 from localsmooth.evidence.exact import (
     Ballot,
     CountClaim,
     Kind,
     count_claim_fails,
-    gaussian_threshold_holds,
-    radius_holds,
     refuted_alone,
     tail_is_at_most,
-    uniform_threshold_holds,
-    weight_covers,
 )
+from localsmooth.evidence.item import Outputs
 from localsmooth.evidence.ledger import demand
-from localsmooth.noise import Gaussian, Noise, Uniform
-from localsmooth.tasks import Alike
-from localsmooth.tasks.arrays import SampledItem, Settings, bounded_outputs
+from localsmooth.tasks import Alike, Strategies
 
-__all__ = ["Claims", "unchecked_claims"]
+__all__ = ["Claims", "unchecked_bounds"]
 
-_BOUNDS, _BASE = "confidence bounds", "base certificates"
+_BOUNDS = "confidence bounds"
 _BY_LEVELS = (Bonferroni, KFamilywise, WeightedBonferroni, CandidateWeights)
-_Threshold = Callable[[float, float], bool]
-_CHECKED: Mapping[type[Any], tuple[type[Noise], int, _Threshold]] = {
-    GaussianVotes: (Gaussian, 2, gaussian_threshold_holds),
-    UniformVotes: (Uniform, 1, uniform_threshold_holds),
-}
-"""Base certificates: their noise, the power of the level that is the weight, and the check of a threshold."""
 
 
-def unchecked_claims(item: SampledItem, noise: Noise, settings: Settings) -> str:
-    """Say what of an item's bounds and base certificates no exact check knows; empty if all is known."""
-    rule = settings.sharing
+def unchecked_bounds(outputs: Outputs, rule: Sharing) -> str:
+    """Say what of an item's confidence bounds no exact check knows; empty if all is known."""
     if not isinstance(rule, (JointCount, JointAndBonferroni, *_BY_LEVELS)):
         return f"bounds by {getattr(rule, 'name', type(rule).__name__)}"
-    if item.votes.sequence is not None and not isinstance(rule, JointCount):
+    if outputs.votes.sequence is not None and not isinstance(rule, JointCount):
         return "bounds by the confidence sequence of early stopping"
-    made = [type(certificate) for certificate in settings.certificates]
-    if len(made) != 1 or made[0] not in _CHECKED or type(noise) is not _CHECKED[made[0]][0]:
-        return f"certificates by {', '.join(each.name for each in settings.certificates)}"
     return ""
 
 
@@ -74,24 +59,25 @@ class Claims:
     Parameters
     ----------
     item
-        The item.
-    noise
-        The noise.
+        Its outputs.
+    make
+        Makes their certificates by one way to share α.
+    base
+        Checks weights and thresholds.
     alpha
         Probability with which the item's certificate may fail.
     """
 
-    item: SampledItem
-    noise: Noise
+    item: Outputs
+    make: Callable[[Strategies, Alike], CertifiedOutputs]
+    base: BaseClaims
     alpha: float
     bounds: int = 0
-    thresholds: int = 0
     _events: dict[tuple[object, ...], Fraction] = field(default_factory=dict[tuple[object, ...], Fraction])
     _ballots: dict[bool, Ballot] = field(default_factory=dict[bool, Ballot])
     _tails: dict[tuple[int, int, float, float], bool] = field(default_factory=dict[tuple[int, int, float, float], bool])
-    _thresholds: dict[tuple[float, float], bool] = field(default_factory=dict[tuple[float, float], bool])
 
-    def certify(self, way: Settings, outputs: Alike) -> CertifiedOutputs:
+    def certify(self, way: Strategies, outputs: Alike) -> CertifiedOutputs:
         """Make certificates by one way to share α, and check them.
 
         Raises
@@ -99,13 +85,13 @@ class Claims:
         DoesNotHoldError
             At the first bound, weight or threshold that is not confirmed.
         """
-        made = bounded_outputs(self.item, self.noise, way, outputs)
+        made = self.make(way, outputs)
         rule = way.sharing
         if isinstance(rule, CountRule):
             self._check_counts(rule, way.alpha, outputs, made)
         else:
             self._check_levels(rule, way.alpha, made)
-        self._check_base(way, made)
+        self.base.check(made)
         return made
 
     def finish(self) -> None:
@@ -119,8 +105,6 @@ class Claims:
         spent = sum(self._events.values(), Fraction(0))
         problem = f"{self.item.name}: its bounds may fail with probability {float(spent)}, and α is {self.alpha}"
         demand(spent <= Fraction(self.alpha), _BOUNDS, problem)
-
-    # Bounds
 
     def _check_levels(self, rule: Sharing, alpha: float, made: CertifiedOutputs) -> None:
         votes = self.item.votes
@@ -173,9 +157,8 @@ class Claims:
         stratum = made.base.stratum
         demand(stratum is not None, _BOUNDS, f"{self.item.name}: bounds of counts come without strata")
         assert stratum is not None
-        ignored = np.zeros(stratum.shape, np.bool_) if self.item.ignored is None else self.item.ignored.ravel()
-        group = self.item.layout.outputs.labels.ravel()
-        kinds = np.stack([group.astype(np.float64), outputs.kind.astype(np.float64)])
+        ignored = np.zeros(stratum.shape, np.bool_) if self.item.ignored is None else self.item.ignored
+        kinds = np.stack([self.item.group.astype(np.float64), outputs.kind.astype(np.float64)])
         numbers = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1)
         demand(
             np.array_equal(stratum < 0, ignored) and _refines(stratum, numbers),
@@ -215,50 +198,6 @@ class Claims:
         """Take down an event, and with which probability it may fail; the same one is paid for once."""
         demand(probability <= Fraction(alpha), _BOUNDS, f"{self.item.name}: the levels sum to more than {alpha}")
         self._events[event] = max(probability, self._events.get(event, Fraction(0)))
-
-    # Base certificates
-
-    def _check_base(self, way: Settings, made: CertifiedOutputs) -> None:
-        _, power, holds = _CHECKED[type(way.certificates[0])]
-        levels, base = self.item.layout.levels, made.base
-        fits = base.weights.shape == levels.shape and np.array_equal(
-            base.group, self.item.layout.outputs.labels.ravel()
-        )
-        demand(fits and base.eta.shape == made.lower.shape, _BASE, f"{self.item.name}: weights do not fit the layout")
-        with np.errstate(over="ignore"):
-            single = levels.astype(np.float32).astype(np.float64)  # what the sampler may make of a level
-        if isinstance(self.noise, Gaussian | Uniform) and self.noise.step is not None:
-            single = levels  # tables on a grid are made for the level as it is
-        pairs = np.stack([np.tile(base.weights.ravel(), 2), np.concatenate([levels.ravel(), single.ravel()])])
-        for weight, level in np.unique(pairs, axis=1).T.tolist():
-            problem = f"{self.item.name}: the weight {weight!r} is too small for the noise level {level!r}"
-            demand(weight_covers(weight, level, power), _BASE, problem)
-        for each in (made, made.alone):
-            if each is not None:
-                self._check_thresholds(each, holds)
-                self.thresholds += each.base.eta.size
-
-    def _check_thresholds(self, made: CertifiedOutputs, holds: _Threshold) -> None:
-        for bound, eta in np.unique(np.stack([made.lower, made.base.eta]), axis=1).T.tolist():
-            if (bound, eta) not in self._thresholds:
-                self._thresholds[bound, eta] = holds(bound, eta)
-            problem = f"{self.item.name}: the threshold {eta!r} does not follow from the probability {bound!r}"
-            demand(self._thresholds[bound, eta], _BASE, problem)
-
-    def check_radii(self, made: CertifiedOutputs, radius: Float[np.ndarray, "outputs"]) -> None:
-        """Check radii of single outputs.
-
-        Raises
-        ------
-        DoesNotHoldError
-            At the first one that is too large.
-        """
-        base = made.shown.base
-        heaviest = base.weights.max(axis=1)[base.group]
-        power = 2 if isinstance(self.noise, Gaussian) else 1
-        for size, weight, eta in np.unique(np.stack([radius, heaviest, base.eta]), axis=1).T.tolist():
-            problem = f"{self.item.name}: a radius of {size!r} does not follow from a threshold of {eta!r}"
-            demand(radius_holds(size, weight, eta, power), _BASE, problem)
 
 
 def _refines(stratum: Int[np.ndarray, "outputs"], number: Int[np.ndarray, "outputs"]) -> bool:

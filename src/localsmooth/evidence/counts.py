@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from jaxtyping import Float
 
-from localsmooth.certificates import BaseCertificates
-from localsmooth.collective import Bound, Curve, Envelope, Exact, Problem, Proof, Threat, prove, solve
-from localsmooth.evidence.exact import power_covers
-from localsmooth.tasks import Stakes
+from localsmooth.collective import Bound, Envelope, Exact, Problem, Proof, prove, solve
+from localsmooth.evidence.item import Budgets, Way
 
-__all__ = ["Claimed", "KeptProof", "KeptProofs", "ProvenCounts", "Way", "ball_fails"]
+__all__ = ["Claimed", "KeptProof", "KeptProofs", "ProvenCounts"]
 
 _LONGEST = 60.0  # seconds for one budget, where a search that is run again ends before it has found what it had
 _ROUNDS = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Way:
-    """One way to certify a target: base certificates, and what outputs that do not abstain are worth."""
-
-    base: BaseCertificates
-    stakes: Stakes
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +40,30 @@ class KeptProof:
     way
         Number of the way.
     alone
-        Number of the budget, where the proof is about a problem with this budget alone; −1 for one with all budgets.
+        Number of the budget, where the proof is about a problem with this budget alone; −1 for one with several.
     proof
         The proof.
+    part
+        Number of the problem with several budgets, where they are divided among some.
     """
 
     way: int
     alone: int
     proof: Proof
+    part: int = 0
 
 
 KeptProofs = Mapping[tuple[str, str], Sequence[KeptProof]]
 """Proofs by names of item and target."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a bound finds by one way, over all budgets: what is left at least and at most, and proofs."""
+
+    lower: Float[np.ndarray, "budgets"]
+    upper: Float[np.ndarray, "budgets"]
+    proofs: Sequence[KeptProof]
 
 
 class ProvenCounts:
@@ -71,9 +74,7 @@ class ProvenCounts:
     ways
         The ways to certify it.
     budgets
-        The budgets ε.
-    threat
-        What the adversary may do with some of them.
+        The budgets, and what the adversary may do with them.
 
     Attributes
     ----------
@@ -81,20 +82,17 @@ class ProvenCounts:
         The proofs that were verified.
     """
 
-    def __init__(
-        self, ways: Sequence[Way], budgets: Sequence[float], threat: Callable[[Sequence[float]], Threat]
-    ) -> None:
-        self._budgets, self._threat = budgets, threat
+    def __init__(self, ways: Sequence[Way], budgets: Budgets) -> None:
+        self._budgets = budgets
         self._ways = [way for way in ways if way.stakes.qualify.any()]
-        self._problems = [self._problem(way, budgets) for way in self._ways]
-        self._shown = [Fraction(0) for _ in budgets]
-        self._most = [math.inf for _ in budgets]
+        self._parts = [budgets.together(way.base) for way in self._ways]
+        self._problems = [
+            [budgets.problem(way, chosen) for chosen in parts]
+            for way, parts in zip(self._ways, self._parts, strict=True)
+        ]
+        self._shown = [Fraction(0) for _ in budgets.sizes]
+        self._most = [math.inf for _ in budgets.sizes]
         self.proofs: list[KeptProof] = []
-
-    def _problem(self, way: Way, budgets: Sequence[float]) -> Problem:
-        base, stakes = way.base, way.stakes
-        threat = self._threat(budgets)
-        return Problem(base.weights, base.eta, base.group, threat, stakes.qualify, stakes.problem_value)
 
     def prove(
         self, bounds: Mapping[str, Bound], claimed: Mapping[str, Claimed], known: Sequence[KeptProof] = ()
@@ -119,19 +117,29 @@ class ProvenCounts:
             self._take(each)
         if not self._problems or not any(self.missing(claim) for claim in claimed.values()):
             return
-        swift = [solve(problem, Envelope()) for problem in self._problems]
-        left = np.stack([curve.upper - self._given(way) for way, curve in enumerate(swift)])
-        self._most = left.max(axis=0).tolist()
-        self._take_best(swift, range(len(swift)), claimed.values())
-        kept = [np.maximum(curve.lower - self._given(way), 0.0).sum() for way, curve in enumerate(swift)]
+        everything = range(len(self._ways))
+        swift = [self._found(way, Envelope()) for way in everything]
+        self._most = np.stack([found.upper - self._given(way) for way, found in enumerate(swift)]).max(axis=0).tolist()
+        self._take_best(swift, everything, claimed.values())
+        kept = [np.maximum(found.lower - self._given(way), 0.0).sum() for way, found in enumerate(swift)]
         first = int(np.argmax(kept))
         for name, bound in bounds.items():
             if not self.missing(claimed[name]) or isinstance(bound, Envelope):
                 continue
-            ways = [first] if bound.searches else list(range(len(self._ways)))
-            self._take_best([solve(self._problems[way], bound) for way in ways], ways, [claimed[name]])
+            ways = [first] if bound.searches else everything
+            self._take_best([self._found(way, bound) for way in ways], ways, [claimed[name]])
             if isinstance(bound, Exact):
                 self._insist(bound, first, claimed[name])
+
+    def _found(self, way: int, bound: Bound) -> _Found:
+        """Solve by one way, at all budgets."""
+        count = len(self._shown)
+        lower, upper, proofs = np.zeros(count), np.zeros(count), dict[int, KeptProof]()
+        for part, (chosen, problem) in enumerate(zip(self._parts[way], self._problems[way], strict=True)):
+            for index, answer in zip(chosen.tolist(), solve(problem, bound), strict=True):
+                lower[index], upper[index] = float(answer.lower), float(answer.upper)
+                proofs[index] = KeptProof(way, -1, answer.proof, part)
+        return _Found(lower, upper, [proofs[index] for index in range(count)])
 
     def missing(self, claim: Claimed) -> list[int]:
         """Numbers of the budgets at which a claim is not proven."""
@@ -148,13 +156,12 @@ class ProvenCounts:
         self._shown = [max(mine, theirs) for mine, theirs in zip(self._shown, part._shown, strict=True)]
         self._most = [max(mine, theirs) for mine, theirs in zip(self._most, part._most, strict=True)]
 
-    def _take_best(self, curves: Sequence[Curve], ways: Sequence[int], claims: Collection[Claimed]) -> None:
+    def _take_best(self, several: Sequence[_Found], ways: Sequence[int], claims: Collection[Claimed]) -> None:
         """Verify the best of several ways' proofs at each budget where something is missing."""
-        for index in range(len(self._budgets)):
+        for index in range(len(self._shown)):
             if any(index in self.missing(claim) for claim in claims):
-                found = [float(curve[index].lower) - self._given(way) for way, curve in zip(ways, curves, strict=True)]
-                best = int(np.argmax(found))
-                self._take(KeptProof(ways[best], -1, curves[best][index].proof))
+                left = [found.lower[index] - self._given(way) for way, found in zip(ways, several, strict=True)]
+                self._take(several[int(np.argmax(left))].proofs[index])
 
     def _insist(self, bound: Exact, first: int, claim: Claimed) -> None:
         """Search single budgets for no more than what is claimed: a time limit may have ended the first search."""
@@ -167,7 +174,7 @@ class ProvenCounts:
     def _insist_at(self, index: int, way: int, claim: Claimed, limit: float) -> None:
         # Enough is the first bound from which the claim follows; a search stops at a distance from its best attack.
         wanted, upper = claim.certified[index] + self._given(way), claim.upper[index]
-        problem = self._problem(self._ways[way], [self._budgets[index]])
+        problem = self._budgets.problem(self._ways[way], np.array([index]))
         for _ in range(_ROUNDS):
             slack = max(0.0, upper - wanted) * (1.0 if self._ways[way].stakes.counts else 1 - 1e-9)
             answer = solve(problem, Exact(gap=slack, time_limit=limit))[0]
@@ -184,16 +191,16 @@ class ProvenCounts:
     def _take(self, kept: KeptProof) -> None:
         """Verify a proof in exact arithmetic; what it shows holds for every budget that allows no more."""
         way = self._ways[kept.way]
-        whole = kept.alone < 0
-        problem = self._problems[kept.way] if whole else self._problem(way, [self._budgets[kept.alone]])
+        if kept.alone < 0:
+            problem, index = self._problems[kept.way][kept.part], self._parts[kept.way][kept.part][kept.proof.index]
+        else:
+            problem, index = self._budgets.problem(way, np.array([kept.alone])), kept.alone
         shown = _after_giving(way, problem, prove(problem, kept.proof))
-        rows = self._problems[kept.way].constraints.budgets
-        largest = rows[kept.proof.index if whole else kept.alone]
-        better = [
-            index for index in np.flatnonzero(np.all(rows <= largest, axis=1)).tolist() if shown > self._shown[index]
-        ]
-        for index in better:
-            self._shown[index] = shown
+        sizes = self._budgets.sizes
+        none_larger = np.flatnonzero(np.all(sizes <= sizes[index], axis=1)).tolist()
+        better = [each for each in none_larger if shown > self._shown[each]]
+        for each in better:
+            self._shown[each] = shown
         if better:
             self.proofs.append(kept)
 
@@ -207,28 +214,3 @@ def _after_giving(way: Way, problem: Problem, value: Fraction) -> Fraction:
         dearest = np.sort(stakes.values)[max(stakes.values.size - base.discount, 0) :].tolist()
         lost = sum(map(Fraction, dearest), Fraction(0)) + Fraction(base.spare)
     return max(Fraction(0), math.ceil(value / unit) * unit - lost)
-
-
-def ball_fails(budgets: Sequence[float], exponent: int, threat: Threat, columns: int) -> str:
-    """Say why a threat is not shown to allow all that a ball of each budget does; empty if it is.
-
-    Parameters
-    ----------
-    budgets
-        ε.
-    exponent
-        p of the norm.
-    threat
-        What the collective problem takes it for.
-    columns
-        Number of input groups.
-    """
-    made = threat.constraints(columns)
-    if bool(made.limits) or bool(made.integer.any()) or bool(np.isfinite(made.caps).any()):
-        return "it restricts more than the norm"
-    if made.rows.shape != (1, columns) or not bool(np.all(made.rows == 1)) or len(made.budgets) != len(budgets):
-        return "it is no sum over all input groups"
-    for limit, budget in zip(made.budgets[:, 0].tolist(), budgets, strict=True):
-        if not power_covers(limit, budget, exponent):
-            return f"the limit {limit!r} is smaller than {budget!r} to the power {exponent}"
-    return ""

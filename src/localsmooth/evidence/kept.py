@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
+from localsmooth.certificates import OutputVotes
 from localsmooth.evidence.chunks import GroupVotes
 from localsmooth.evidence.ledger import Ledger, demand
 from localsmooth.layout import Layout
@@ -14,7 +16,7 @@ from localsmooth.runs import DirectoryStore, digest
 from localsmooth.tasks import RunRecord
 from localsmooth.tasks.arrays import SampledItem
 
-__all__ = ["check_items"]
+__all__ = ["check_items", "check_votes"]
 
 _STEP = "items"
 _TYPES = {"torch.float32": np.float32, "torch.float64": np.float64}
@@ -56,12 +58,7 @@ def check_items(
             seen = digest(np.asarray(item.image, kind))
             demand(seen == own["content"], _STEP, f"{item.name}: the input is not the one that was sampled")
             _check_layout(item.layout, record.kept_items[index][1], own["layout"], store)
-            _check_votes(item, {group: votes for (of, group), votes in groups.items() if of == number})
-            if item.votes.candidate_votes is None:
-                ledger.leave(
-                    f"not checked: {item.name}: whether its rule and priors are those that follow from the candidate "
-                    "stage, whose votes it does not keep (earlier versions did not)"
-                )
+            check_votes(item.name, item.layout.outputs.labels.ravel(), item.votes, groups, ledger, number)
     ledger.holds("inputs and layouts are those of the sealed configuration", len(items), "items")
     ledger.holds("votes and candidates that are certified are the sums of the chunks", len(items), "items")
     if record.labelled:
@@ -81,35 +78,68 @@ def _check_layout(layout: Layout, number: int, sealed: str, store: DirectoryStor
     )
 
 
-def _check_votes(item: SampledItem, groups: Mapping[int, GroupVotes]) -> None:
-    labels = item.layout.outputs.labels.ravel()
-    votes = item.votes
+def check_votes(
+    name: str,
+    labels: Int[np.ndarray, "outputs"],
+    votes: OutputVotes,
+    counted: Mapping[tuple[int, int], GroupVotes],
+    ledger: Ledger,
+    number: int = 0,
+) -> None:
+    """Compare votes and candidates that are kept with the sums of the chunks.
+
+    Parameters
+    ----------
+    name
+        The item's name.
+    labels
+        Output group of each output.
+    votes
+        What is kept.
+    counted
+        Votes by (item, output group), from the chunks.
+    ledger
+        Takes down what is not kept.
+    number
+        Number of the item among all that were sampled.
+
+    Raises
+    ------
+    DoesNotHoldError
+        At the first one that differs.
+    """
+    if votes.candidate_votes is None:
+        ledger.leave(
+            f"not checked: {name}: whether its rule and priors are those that follow from the candidate "
+            "stage, whose votes it does not keep (earlier versions did not)"
+        )
+    groups = {group: each for (of, group), each in counted.items() if of == number}
     first = [] if votes.candidate_votes is None else [votes.candidate_votes.votes]
     numbers = [votes.votes, votes.candidate, np.asarray(votes.n), *first]
     whole = all(each.dtype.kind in "iu" for each in numbers)
-    demand(whole, _STEP, f"{item.name}: votes or candidates are no whole numbers")
+    demand(whole, _STEP, f"{name}: votes or candidates are no whole numbers")
     n = np.broadcast_to(np.asarray(votes.n, np.int64), labels.shape)
-    demand(set(np.unique(labels).tolist()) == set(groups), _STEP, f"{item.name}: groups are not those of the chunks")
+    demand(set(np.unique(labels).tolist()) == set(groups), _STEP, f"{name}: groups are not those of the chunks")
     rounds: set[int] = set()
-    for group, counted in groups.items():
+    for group, chunks in groups.items():
         members = np.flatnonzero(labels == group)
-        where = f"{item.name}, output group {group}"
-        demand(counted.labels is not None and bool(counted.votes), _STEP, f"{where} has no votes")
-        assert counted.labels is not None
-        fits = counted.labels.shape[0] == members.size
-        demand(fits, _STEP, f"{where}: the chunks count {counted.labels.shape[0]} outputs, the layout {members.size}")
+        where = f"{name}, output group {group}"
+        demand(chunks.labels is not None and bool(chunks.votes), _STEP, f"{where} has no votes")
+        assert chunks.labels is not None
+        fits = chunks.labels.shape[0] == members.size
+        demand(fits, _STEP, f"{where}: the chunks count {chunks.labels.shape[0]} outputs, the layout {members.size}")
         total = int(n[members[0]])
         demand(
-            bool((n[members] == total).all()) and total in counted.n, _STEP, f"{where}: no chunks make {total} samples"
+            bool((n[members] == total).all()) and total in chunks.n, _STEP, f"{where}: no chunks make {total} samples"
         )
-        at = counted.n.index(total)
+        at = chunks.n.index(total)
         rounds.add(at)
-        same = np.array_equal(votes.votes[members].astype(np.int64), counted.votes[at])
+        same = np.array_equal(votes.votes[members].astype(np.int64), chunks.votes[at])
         demand(same, _STEP, f"{where}: votes are not the sum of the chunks")
-        same = np.array_equal(votes.candidate[members].astype(np.int64), counted.candidate)
+        same = np.array_equal(votes.candidate[members].astype(np.int64), chunks.candidate)
         demand(same, _STEP, f"{where}: candidates are not those of the candidate stage")
         if votes.candidate_votes is not None:
-            same = np.array_equal(votes.candidate_votes.votes[members].astype(np.int64), counted.candidate_votes)
+            same = np.array_equal(votes.candidate_votes.votes[members].astype(np.int64), chunks.candidate_votes)
             demand(same, _STEP, f"{where}: votes of the candidate stage are not the sum of the chunks")
     if votes.ended:
-        demand(len(rounds) == 1, _STEP, f"{item.name}: groups were cut after different numbers of rounds")
+        demand(len(rounds) == 1, _STEP, f"{name}: groups were cut after different numbers of rounds")

@@ -35,7 +35,7 @@ def save_proofs(folder: Path, proofs: KeptProofs) -> None:
         If that is not possible.
     """
     rows = [
-        {"item": item, "target": target, "way": kept.way, "alone": kept.alone, **_plain(kept.proof)}
+        {"item": item, "target": target, "way": kept.way, "alone": kept.alone, "part": kept.part, **_plain(kept.proof)}
         for (item, target), several in proofs.items()
         for kept in several
     ]
@@ -63,7 +63,7 @@ def kept_proofs(folder: Path) -> KeptProofs:
         made: dict[tuple[str, str], list[KeptProof]] = defaultdict(list)
         for row in content["proofs"]:
             made[str(row["item"]), str(row["target"])].append(
-                KeptProof(int(row["way"]), int(row["alone"]), _proof(row))
+                KeptProof(int(row["way"]), int(row["alone"]), _proof(row), int(row.get("part", 0)))
             )
     except (zlib.error, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"{PROOFS} is damaged ({error}). Delete it: proofs are then looked for again") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,22 @@ import xarray as xr
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, require_kind
-from localsmooth.evidence.arrays import CheckedArrays, check_arrays
-from localsmooth.evidence.chunks import StoredPlan, read_chunks
+from localsmooth.evidence.arrays import array_items
+from localsmooth.evidence.certified import CheckedCounts, check_counts
+from localsmooth.evidence.chunks import GroupVotes, StoredPlan, read_chunks
 from localsmooth.evidence.counts import KeptProofs
+from localsmooth.evidence.item import CheckedItem
 from localsmooth.evidence.ledger import Checked, Ledger, Verification, demand
 from localsmooth.evidence.result_file import compare_counts, compare_facts, made_again
 from localsmooth.pipeline import candidates_from, open_tallies, settings_of
 from localsmooth.results import load_result
 from localsmooth.runs import OUTPUT_GROUPS, DirectoryStore
-from localsmooth.tasks import RunRecord, load_record, require_same_run, task_of
+from localsmooth.tasks import RunRecord, Task, load_record, require_same_run, task_of
 from localsmooth.tasks.arrays import ArrayTask
 
 __all__ = ["TRUSTED", "Evidence", "walk"]
+
+_GRAPHS = "graphs"
 
 TRUSTED = (
     "the model that was sampled is the one with this fingerprint, and computes one function of its input",
@@ -118,21 +122,17 @@ def walk(
     with ledger.step("result"):
         result = load_result(folder / "result.nc")
     ledger.holds("the result has its checksum and is consistent in itself", len(result.variables), "variables")
-    found = CheckedArrays()
+    found = CheckedCounts()
     settings = _settings(folder, ledger)
     if settings is not None:
         again = made_again(folder, settings, record, ledger)
         compare_facts(result, again, ledger)
-        if issubclass(task, ArrayTask) and settings.method is None:
+        items = _items(task, record, store, settings, groups, ledger)
+        if items is not None:
             with ledger.step("proofs"):
                 known = {} if kept is None else kept(folder)
-            found = check_arrays(task, record, store, settings, groups, result, again, known, ledger)
+            found = check_counts(items, settings, result, again, known, ledger)
         else:
-            what = f"the baseline {settings.method.name}" if issubclass(task, ArrayTask) else record.task
-            ledger.leave(
-                f"not checked: sums of chunks, bounds and counts of {what} by independent code: the result was made "
-                "again from what the run keeps, by the code that made it"
-            )
             compare_counts(result, again, settings, ledger)
     return Evidence(
         ledger.close(TRUSTED),
@@ -145,6 +145,30 @@ def walk(
         found.open,
         settings is not None,
     )
+
+
+def _items(
+    task: type[Task[Any, Any]],
+    record: RunRecord,
+    store: DirectoryStore,
+    settings: Any,
+    groups: Mapping[tuple[int, int], GroupVotes],
+    ledger: Ledger,
+) -> Sequence[CheckedItem] | None:
+    """The items as they are checked by independent code; None where there is no such code."""
+    baseline = getattr(settings, "method", None) or getattr(settings, "baseline", None)
+    if baseline is None and issubclass(task, ArrayTask):
+        return array_items(task, record, store, settings, groups, ledger)
+    if baseline is None and record.task == _GRAPHS:
+        from localsmooth.evidence.graphs import graph_items  # which arrays do without
+
+        return graph_items(task, record, store, settings, groups, ledger)
+    what = record.task if baseline is None else f"the baseline {baseline.name}"
+    ledger.leave(
+        f"not checked: sums of chunks, bounds and counts of {what} by independent code: the result was made "
+        "again from what the run keeps, by the code that made it"
+    )
+    return None
 
 
 def _settings(folder: Path, ledger: Ledger) -> Any:

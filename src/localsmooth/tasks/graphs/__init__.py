@@ -1,6 +1,7 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
+from localsmooth.tasks.graphs.certified_nodes import bounded_nodes, node_stakes
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
 from localsmooth.tasks.graphs.digits import digit_graph
@@ -22,11 +23,14 @@ from localsmooth.tasks.graphs.graph import (
 )
 from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
+from localsmooth.tasks.graphs.node_problem import NodeProblem
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
+from localsmooth.tasks.graphs.result import solved_together
 from localsmooth.tasks.graphs.sampler import AttributeSubject, node_counters, sample_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.split import NodeSplit, split_per_class
+from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.task import GraphTask
 from localsmooth.tasks.graphs.thinning import CompiledThinning, NumpyThinning
 from localsmooth.tasks.graphs.threat import (
@@ -56,15 +60,18 @@ __all__ = [
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
+    "NodeProblem",
     "NodeSplit",
     "NodeTrainingOptions",
     "NodeTrainingReport",
     "NumpyThinning",
     "PreparedClassifier",
+    "SampledGraph",
     "SparseSample",
     "affinity_ranks",
     "attribute_caps",
     "block_diagonal",
+    "bounded_nodes",
     "budget_grid",
     "cluster_layout",
     "cluster_pair_layout",
@@ -81,6 +88,7 @@ __all__ = [
     "metis_clusters",
     "node_counters",
     "node_limit",
+    "node_stakes",
     "normalized_adjacency",
     "random_stream",
     "receptive_fields",
@@ -88,6 +96,7 @@ __all__ = [
     "sample_nodes",
     "save_npz",
     "self_labeled",
+    "solved_together",
     "spectral_clusters",
     "split_per_class",
     "strictly_local",

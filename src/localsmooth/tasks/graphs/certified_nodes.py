@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,8 +12,12 @@ from localsmooth.certificates import CertifiedOutputs, OutputVotes, ScoreCertifi
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
+from localsmooth.tasks.graphs.graph import UNLABELED
+from localsmooth.tasks.graphs.store import SampledGraph
+from localsmooth.tasks.stakes import Predicted, Stakes
+from localsmooth.tasks.targets import Target, stakes_of
 
-__all__ = ["bounded_nodes"]
+__all__ = ["bounded_nodes", "node_stakes"]
 
 
 def bounded_nodes(
@@ -73,3 +77,23 @@ def bounded_nodes(
         kind=kind,
         worth=worth,
     )
+
+
+def node_stakes(sampled: SampledGraph, targets: Sequence[Target], class_names: Sequence[str]) -> Mapping[str, Stakes]:
+    """What each target makes of the certified nodes if every candidate stands.
+
+    Parameters
+    ----------
+    sampled
+        The graph with its tallies.
+    targets
+        What is counted.
+    class_names
+        Name of each class.
+    """
+    nodes = sampled.nodes
+    truth = sampled.graph.labels[nodes]
+    known = truth if bool((truth != UNLABELED).all()) else None
+    clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
+    candidate = sampled.votes.candidate[nodes].astype(np.int64)
+    return stakes_of(targets, Predicted(candidate, known, clean, None, class_names))

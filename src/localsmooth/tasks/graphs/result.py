@@ -28,7 +28,7 @@ from localsmooth.results import (
 )
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.description import run_facts
-from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
+from localsmooth.tasks.graphs.certified_nodes import bounded_nodes, node_stakes
 from localsmooth.tasks.graphs.graph import UNLABELED
 from localsmooth.tasks.graphs.ideal import reach_of_node_shares, reach_of_nodes, with_flips
 from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
@@ -39,8 +39,8 @@ from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import attribute_caps, budget_grid
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike
-from localsmooth.tasks.targets import left_out_words, stakes_of
+from localsmooth.tasks.stakes import Alike, Stakes, alike
+from localsmooth.tasks.targets import left_out_words
 from localsmooth.tasks.ways import best_curves, certified_ways
 
 __all__ = ["certified_graph", "graph_facts", "graph_result", "require_depth", "settle_nodes", "solved_together"]
@@ -93,12 +93,8 @@ def graph_result(
     reach = reach_of_nodes(graph, sampled.layout, nodes, settings, planned)
     settings = with_flips(settings, reach)
     asked, settings = settings, settle_nodes(sampled, settings, record)
-    truth = graph.labels[nodes]
-    clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
-    known = truth if bool((truth != UNLABELED).all()) else None
-
-    outputs = Predicted(sampled.votes.candidate[nodes].astype(np.int64), known, clean, None, record.class_names)
-    standing = stakes_of(settings.targets, outputs)
+    labelled = bool((graph.labels[nodes] != UNLABELED).all())
+    standing = node_stakes(sampled, settings.targets, record.class_names)
     weighed: list[str] = []
     if settings.baseline is not None:  # which counts
         weighed = [name for name, stakes in standing.items() if not stakes.counts]
@@ -141,7 +137,7 @@ def graph_result(
     alone = alone.reshape(-1, nodes.size) & (each.base.prediction != ABSTAIN)
     item = replace(
         _item(sampled, certified, name, curves, alone),
-        label=None if known is None else graph.labels,
+        label=graph.labels if labelled else None,
         clean=sampled.votes.clean,
         stakes={target: stakes.stake for target, stakes in valued.items()},
     )
