@@ -11,6 +11,7 @@ from hypothesis import settings
 # Beartype looks at random members of long containers: with a generator of its own, the global one stays untouched.
 with mock.patch("random.getrandbits", random.Random(0).getrandbits):
     import beartype  # noqa: F401
+    import rich.style  # noqa: F401 (numbers its styles from one at random)
 
 from tests.checking import check_calls
 

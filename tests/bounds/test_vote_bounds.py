@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from fractions import Fraction
 
@@ -154,7 +155,7 @@ def test_a_large_field_of_outputs_keeps_its_shape() -> None:
     ],
 )
 def test_bad_input_names_its_field(field: str, arguments: tuple) -> None:
-    bound = getattr(clopper_pearson_lower, "__wrapped__", clopper_pearson_lower)
+    bound = inspect.unwrap(clopper_pearson_lower)
     with pytest.raises(InvalidInputError) as caught:
         bound(*arguments)
     assert caught.value.field == field

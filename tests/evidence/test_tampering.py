@@ -241,7 +241,7 @@ def no_record(run: Path) -> None:
         (another_input, "image|input"),
         (better_candidates, "candidate"),
         (surer_candidates, "candidate stage|not what follows"),
-        (halves_of_votes, "no whole numbers|Expected type"),
+        (halves_of_votes, "no whole numbers|violates type hint"),
         (groups_that_are_no_numbers, "chunks: does not hold"),
         (record_of_more_samples, "does not belong"),
         (record_of_larger_alpha, "alpha|not what follows"),
