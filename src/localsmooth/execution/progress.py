@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import Protocol, runtime_checkable
 
 from rich.console import Console
@@ -31,6 +32,9 @@ __all__ = [
     "tell_within",
     "tell_work",
 ]
+
+
+_NOTEBOOK_PACE = 10.0  # seconds between lines below a cell
 
 
 @runtime_checkable
@@ -191,7 +195,9 @@ class _Left(TimeRemainingColumn):
 
 
 class RichProgress:
-    """A bar with samples per second and the time left. Where the console is no terminal: a line now and then.
+    """A bar with samples per second and the time left. Where the console can draw none: a line now and then.
+
+    Terminals can draw one, and notebooks where ipywidgets is installed.
 
     Parameters
     ----------
@@ -207,7 +213,7 @@ class RichProgress:
         self, console: Console | None = None, *, every: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._console = terminal() if console is None else console
-        self._lines = None if self._console.is_terminal else Pace(every, clock)
+        self._lines = None if _draws_bars(self._console) else Pace(every, clock)
         self._items = Pace(every, clock)
         self._total = self._done = 0
         self._work = WorkPace(clock)
@@ -229,6 +235,8 @@ class RichProgress:
 
     def __exit__(self, *error: object) -> None:
         """Leave the bar as it is."""
+        if self._console.is_jupyter:
+            self._bar.refresh()  # which rich leaves out there
         self._bar.stop()
 
     def start(self, total: int, done: int) -> None:
@@ -288,6 +296,12 @@ class RichProgress:
 
 
 def default_progress() -> SamplingProgress:
-    """A bar on the terminal, if standard error is one; otherwise silence."""
+    """A bar, if standard error is a terminal or in a notebook (there without ipywidgets: lines); otherwise silence."""
     console = terminal()
+    if console.is_jupyter:
+        return RichProgress(console, every=_NOTEBOOK_PACE)
     return RichProgress(console) if console.is_terminal else NoProgress()
+
+
+def _draws_bars(console: Console) -> bool:
+    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
