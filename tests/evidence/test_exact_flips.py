@@ -90,9 +90,9 @@ def test_levels_are_what_samplers_draw() -> None:
 
 
 def test_counted_flips() -> None:
-    assert flips_cover(1.0, 0.5, 2)
-    assert not flips_cover(1.0, 0.5, 3)
+    assert flips_cover(1.0, 0.5, 2.0)
+    assert not flips_cover(1.0, 0.5, 3.0)
     assert flips_cover(1.0, 0.0, math.inf)
     assert not flips_cover(1.0, 1e-300, math.inf)
-    assert not flips_cover(0.0, 0.0, 1)
+    assert not flips_cover(0.0, 0.0, 1.0)
     assert not flips_cover(1.0, 0.1, 1.5)

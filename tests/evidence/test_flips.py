@@ -268,7 +268,9 @@ def test_constraints_that_allow_less_than_what_is_promised_are_named() -> None:
     sizes, kind, room = np.array([[2.0, 1.0]]), np.array([0, 0, 1]), np.array([3, 3, 2])
 
     def fails(rows: list[list[float]], limits: list[float], caps: list[float]) -> str:
-        made = Constraints(np.array(rows), np.array([limits]), np.array(caps), np.ones(3, np.bool_))
+        made = Constraints(
+            np.array(rows, float), np.array([limits], float), np.array(caps, float), np.ones(3, np.bool_)
+        )
         return flips_fail(sizes, kind, room, made)
 
     assert fails([[1, 1, 0], [0, 0, 1]], [2, 1], [3, 3, 2]) == ""

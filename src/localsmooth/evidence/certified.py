@@ -161,7 +161,7 @@ def _claimed(result: xr.Dataset, target: str, bound: str) -> Claimed:
     return Claimed(*(result[each].sel(target=target, bound=bound).values.ravel().tolist() for each in _CLAIMED))
 
 
-def _budget(kinds: Mapping[str, Sequence[float]], index: int) -> str:
+def _budget(kinds: Mapping[str, Sequence[int | float]], index: int) -> str:
     """Name a budget by its number, the last kind fastest."""
     place = np.unravel_index(index, [len(sizes) for sizes in kinds.values()])
     return ", ".join(f"{kind} {sizes[at]:g}" for (kind, sizes), at in zip(kinds.items(), map(int, place), strict=True))
