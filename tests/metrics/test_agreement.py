@@ -102,7 +102,7 @@ def test_results_of_before_say_nothing_of_it():
 def test_the_headline_without_labels_is_what_agrees_and_the_ratio_comes_second():
     _, page = shown(result(item()))
     assert 'class="big">23.0 %' in page
-    assert "of the outputs provably keep the clean model&#39;s prediction under every" in page
+    assert "of the outputs provably keep the clean model&#39;s prediction at ε = 0.05 (one item)" in page
     assert "Whichever prediction it is: 69.2 %" in page
 
 
