@@ -103,7 +103,7 @@ def test_the_headline_without_labels_is_what_agrees_and_the_ratio_comes_second()
     _, page = shown(result(item()))
     assert 'class="big">23.0 %' in page
     assert "of the outputs provably keep the clean model&#39;s prediction at ε = 0.05 (one item)" in page
-    assert "Whichever prediction it is: 69.2 %" in page
+    assert "Whichever prediction it is: 69.2\u00a0%" in page
 
 
 def test_sums_of_weights_are_shown_as_shares():
