@@ -130,7 +130,7 @@ def sizes(only: list[str] | None) -> None:
     """Every number of outputs."""
     header(list(rules(100, 100, only)))
     for side in (10, 32, 100, 316, 1000):
-        for n in (128, 1024, 10_240, 100_000):
+        for n in (128, 512, 1024, 10_240, 100_000):
             field = VoteField(height=side, width=side, rows=3, columns=4, samples=n)
             for kind in ("smooth", "saturated", "mixed"):
                 show(f"{kind}, {side**2} outputs, N = {n}", *field_radii(field, kind, 1, only))
