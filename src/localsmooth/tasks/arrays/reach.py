@@ -38,6 +38,7 @@ __all__ = ["ArrayReach", "reach_of_items", "reach_of_shares", "with_budgets"]
 
 _Counts = Callable[[str, float], float]
 _NOTHING: Mapping[str, float] = MappingProxyType({})
+_MOST_GUESSED = 4096  # rows of a linear program that takes milliseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +128,9 @@ def _together(base: BaseCertificates, norm: int) -> float:
     if norm < 1 or base.gives_away or not counted.any():
         return 0.0
     rows = base.weights[..., base.group[counted], :].reshape(-1, base.weights.shape[-1])
-    needed, quickly = base.eta[..., counted].ravel(), {"time_limit": 1.0}
-    solved: Any = linprog(np.ones(rows.shape[1]), -rows, -needed, method="highs", options=quickly)
+    if len(rows) > _MOST_GUESSED:  # no limit of time: what is found must not depend on the machine
+        return 0.0
+    solved: Any = linprog(np.ones(rows.shape[1]), -rows, -base.eta[..., counted].ravel(), method="highs")
     return 0.0 if solved.status != 0 else float(solved.fun) ** (1 / norm)
 
 
