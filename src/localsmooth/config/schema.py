@@ -61,7 +61,7 @@ class Configuration(Section):
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
     calibration: AnyItems | None = None
-    """Items for `localsmooth tune` and `localsmooth locality`; none of them may be among those that are certified."""
+    """Items for `localsmooth plan`, `tune` and `locality`; none of them may be among those that are certified."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     tune: TuneSection | None = None
@@ -129,6 +129,10 @@ class Configuration(Section):
         del out, say
         smoothing = Smoothing(self.layout.build(self.noise, self.data), self.sampling.build(), self.noise.build())
         return self.task(), smoothing, self.certificate.build(self.noise.build(), self.noise.threat())
+
+    def calibration_data(self) -> ItemSet | None:
+        """Load the items that may be looked at; None where none are named."""
+        return None if self.calibration is None else self.calibration_items()
 
     def calibration_items(self) -> ItemSet:
         """Load the items that levels are fitted on.
