@@ -22,6 +22,7 @@ from localsmooth.disk import expanded
 from localsmooth.models import (
     CallableModel,
     Denoiser,
+    HuggingFaceFolder,
     HuggingFaceModel,
     Model,
     OnnxModel,
@@ -34,6 +35,7 @@ from localsmooth.models import (
 from localsmooth.registry import Registry
 from localsmooth.scenes import CLASS_NAMES, TOLD_CHECKPOINT, load_unet
 from localsmooth.seeds import torch_seeded
+from localsmooth.tasks.tokens import HuggingFaceTagger
 
 __all__ = [
     "MODEL_SECTIONS",
@@ -308,7 +310,10 @@ def _folder_or_name(source: str, info: ValidationInfo) -> str:
 
 
 class HuggingFaceModelSection(ModelSection):
-    """A semantic segmenter as transformers keeps them, which the extra `huggingface` installs."""
+    """A semantic segmenter or, for `kind = "sentences"` in [data], a classifier of tokens, as transformers keeps them.
+
+    The extra `huggingface` installs it. What is said of pictures here is for segmenters.
+    """
 
     kind: Literal["huggingface"]
     path: Annotated[str, AfterValidator(_folder_or_name)]
@@ -334,13 +339,22 @@ class HuggingFaceModelSection(ModelSection):
     """Where torch runs the model, such as "cuda"."""
 
     def build(self, sampling: SamplingSection) -> Model:
-        """Load the segmenter.
+        """Load the segmenter, or the classifier of tokens.
 
         Parameters
         ----------
         sampling
             Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            If something is said of the pictures of a classifier of tokens.
         """
+        if HuggingFaceFolder(self.path).tags_tokens:
+            if pictured := sorted(self.model_fields_set - {"kind", "path", "pickled", "device"}):
+                raise ConfigurationError(f"model.{pictured[0]}: a classifier of tokens has none. Leave it out.")
+            return HuggingFaceTagger(self.path, pickled=self.pickled, device=self.device, **evaluation(sampling))
         own = self.mean is not None or self.std is not None
         return HuggingFaceModel(
             self.path,
