@@ -234,7 +234,7 @@ def huggingface_folder(folder: Path) -> None:
     network = transformers.SegformerForSemanticSegmentation(configuration).eval()
     network.decode_head.classifier.bias.data[1] = 9.0
     network.save_pretrained(folder / "segformer")
-    transformers.SegformerImageProcessorPil().save_pretrained(folder / "segformer")
+    transformers.SegformerImageProcessorPil(size={"height": 16, "width": 16}).save_pretrained(folder / "segformer")
 
 
 def tagger_folder(folder: Path) -> None:

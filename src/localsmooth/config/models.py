@@ -325,6 +325,9 @@ class HuggingFaceModelSection(ModelSection):
     """Mean per channel, in place of the image processor's, in the units of the items."""
     std: list[Positive] | None = None
     """Standard deviation per channel, in place of the image processor's."""
+    resize: bool | Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] = True
+    """Interpolate pictures inside the model, to the size that the image processor makes of them, or to [height, width];
+    false to give the network pictures in their own size."""
     pad_multiple: int | None = Field(default=None, ge=1)
     """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
     threshold: float | None = None
@@ -360,6 +363,7 @@ class HuggingFaceModelSection(ModelSection):
             self.path,
             bounds=self.bounds,
             preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple) if own else None,
+            resize=self.resize if isinstance(self.resize, bool) else (self.resize[0], self.resize[1]),
             pad_multiple=None if own else self.pad_multiple,
             threshold=self.threshold,
             upsample=tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,

@@ -15,6 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Bounds, Upsample
 from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.huggingface_folder import HuggingFaceFolder, named_labels
+from localsmooth.models.huggingface_resizing import Resizing, resizing_of
 from localsmooth.models.mask_queries import semantic_scores
 from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.torch_model import TorchModel
@@ -32,8 +33,8 @@ class HuggingFaceModel(TorchModel):
 
     Heads of one score for each class and place (SegFormer, UPerNet, DPT, BEiT, …), and those of masks with classes
     (MaskFormer, Mask2Former, OneFormer, EoMT), whose semantic scores are made as the library's own post-processing
-    makes them. Scores are interpolated to the size of the input. The image processor's normalisation and order of
-    channels belong to the model; its resizing does not: noise and certificates live in pictures of the size given.
+    makes them. The image processor's normalisation, order of channels and resizing belong to the model, and scores are
+    interpolated to the size of the input: noise and certificates live in pictures of the size given.
 
     Parameters
     ----------
@@ -44,9 +45,13 @@ class HuggingFaceModel(TorchModel):
     preprocessing
         In place of the image processor's normalisation, in the units of the items; the folder needs no image processor
         then.
+    resize
+        True: interpolate pictures inside the model to the size that the image processor makes of them, if there is one;
+        up to its rounding to grey levels, and to what cubic interpolation leaves of them beyond black and white. A
+        size: to this height and width. False: the network is given pictures in their own size.
     pad_multiple
         Extend inputs by mirroring to a multiple of this many pixels; outputs are cropped back. Not with
-        `preprocessing`, which has its own.
+        `preprocessing`, which has its own, and not where pictures are resized.
     threshold
         For heads with one channel: label 1 where its logit exceeds this.
     upsample
@@ -72,6 +77,7 @@ class HuggingFaceModel(TorchModel):
         *,
         bounds: Bounds = (0, 1),
         preprocessing: Preprocessing | None = None,
+        resize: bool | Size = True,
         pad_multiple: int | None = None,
         threshold: Number | None = None,
         upsample: Upsample = True,
@@ -88,8 +94,12 @@ class HuggingFaceModel(TorchModel):
         processor = folder.processor(needed=preprocessing is None)
         if preprocessing is None:
             preprocessing = Preprocessing(*_moments(processor, bounds), pad_multiple=pad_multiple)
+        resizing = _resizing(resize, processor)
+        if resizing is not None and preprocessing.pad_multiple is not None:
+            raise InvalidInputError("pad_multiple", "pictures are resized", "Leave it out, or pass resize=False")
         segmenter = _Segmenter(
             folder.segmenter(pickled),
+            resizing=resizing,
             queries=folder.has_queries,
             mask_size=folder.mask_size(processor),
             task=folder.task(),
@@ -119,6 +129,8 @@ class _Segmenter(nn.Module):
     ----------
     network
         The network.
+    resizing
+        What is done to the size of pictures; None for nothing.
     queries
         Whether its head predicts masks with classes.
     mask_size
@@ -132,10 +144,18 @@ class _Segmenter(nn.Module):
     task: torch.Tensor | None
 
     def __init__(
-        self, network: nn.Module, *, queries: bool, mask_size: Size | None, task: torch.Tensor | None, flipped: bool
+        self,
+        network: nn.Module,
+        *,
+        resizing: Resizing | None,
+        queries: bool,
+        mask_size: Size | None,
+        task: torch.Tensor | None,
+        flipped: bool,
     ) -> None:
         super().__init__()
         self.network = network
+        self.resizing = resizing
         self.queries = queries
         self.mask_size = mask_size
         self.flipped = flipped
@@ -145,6 +165,8 @@ class _Segmenter(nn.Module):
         """Return the scores of every class, as coarse as the network makes them."""
         if self.flipped:
             batch = batch.flip(1)
+        if self.resizing is not None:
+            batch = self.resizing(batch)
         told = {} if self.task is None else {"task_inputs": self.task.expand(len(batch), -1)}
         made = self.network(pixel_values=batch, **told)
         if not self.queries:
@@ -235,6 +257,27 @@ def _moments(processor: Any, bounds: Bounds) -> tuple[Sequence[float] | None, Se
         return None, None
     mean, deviation = (processor.image_mean, processor.image_std) if normalises else ([0.0], [1.0])
     return [each / scale + low for each in _listed(mean)], [each / scale for each in _listed(deviation)]
+
+
+def _resizing(resize: bool | Size, processor: Any) -> Resizing | None:
+    """Make what was asked for."""
+    if not isinstance(resize, bool):
+        size: Any = tuple(resize)
+        if len(size) != 2 or not all(isinstance(edge, int) and edge > 0 for edge in size):
+            raise InvalidInputError("resize", f"got {resize}", "Pass True, False, or height and width")
+        return Resizing(size)
+    if not resize or processor is None:
+        return None
+    moments, flipped = _moments(processor, (0, _WHITE)), getattr(processor, "do_flip_channel_order", False)
+    mean, deviation = (
+        torch.tensor(values or [each]).reshape(1, -1, 1, 1) for values, each in zip(moments, (0.0, 1.0), strict=True)
+    )
+
+    def normalised(pixels: torch.Tensor) -> torch.Tensor:
+        made = (pixels - mean) / deviation
+        return made.flip(1) if flipped else made
+
+    return resizing_of(processor, normalised)
 
 
 def _listed(values: float | Sequence[float]) -> list[float]:
