@@ -149,7 +149,8 @@ def test_units_of_the_processor_are_heeded(
 def test_channels_in_reverse_order_are_turned(plain: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(plain, tmp_path / "folder")
     kept = json.loads((folder / "preprocessor_config.json").read_text())
-    kept |= {"do_flip_channel_order": True, "image_processor_type": "MobileViTImageProcessor", "do_normalize": False}
+    kept |= {"do_flip_channel_order": True, "image_processor_type": "MobileViTImageProcessor"}
+    kept |= {"do_normalize": False, "do_center_crop": False}
     (folder / "preprocessor_config.json").write_text(json.dumps(kept))
     model, batch = ls.HuggingFaceModel(folder), torch.from_numpy(IMAGES)
     own = ls.HuggingFaceModel(plain, preprocessing=ls.Preprocessing())
