@@ -78,6 +78,6 @@ def require_evaluation_mode(module: nn.Module, field: str) -> None:
                 raise InvalidInputError(field, f"its operation {node.name} {problem}", remedy)
         return
     for name, part in module.named_modules():  # anew, since parts may have been replaced
-        if part.training:
+        if getattr(part, "training", False):  # frozen modules have forgotten it, in evaluation mode
             where = f"its part {name} ({type(part).__name__})" if name else "it"
             raise InvalidInputError(field, f"{where} {problem}", "Call module.eval() first")

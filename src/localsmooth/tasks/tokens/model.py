@@ -25,7 +25,7 @@ class FeaturesLast(nn.Module):
         self.module = module
         self.classes = classes
         self.keyword = keyword
-        self.training = module.training  # of this part alone: parts of the module have their own
+        self.training = getattr(module, "training", False)  # of this part alone: parts of the module have their own
 
     def forward(self, batch: torch.Tensor) -> Shaped[torch.Tensor, "batch *prediction"]:
         """Return scores (batch, classes, tokens), or labels (batch, tokens), for a batch (batch, features, tokens).
