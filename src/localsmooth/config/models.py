@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, no_type_check
 
 import torch
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
@@ -421,6 +421,14 @@ class SegmentationModelSection(ModelSection):
     """Whether the network has one channel more, that tells it the noise; see the kind "torch"."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
+
+    @model_validator(mode="after")
+    def _one_channel(self) -> SegmentationModelSection:
+        if self.classes == 1 and self.threshold is None:
+            raise ValueError("threshold: one channel says which outputs are class 1 by a threshold; 0.0 for logits")
+        if self.classes > 1 and self.threshold is not None:
+            raise ValueError(f"threshold: it is for one channel, and there are {self.classes} (classes)")
+        return self
 
     def build(self, sampling: SamplingSection) -> Model:
         """Make the network, and load its weights.

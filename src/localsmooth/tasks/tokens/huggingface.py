@@ -163,9 +163,9 @@ class HuggingFaceTagger(EmbeddedTagger):
         )
 
     def _embedded(self, place: int, sentence: Text) -> Sentence:
-        split = not isinstance(sentence, str)
-        text = list(map(str, sentence)) if split else sentence
-        made = self._tokenizer(text, is_split_into_words=split, add_special_tokens=False, return_offsets_mapping=True)
+        text = sentence if isinstance(sentence, str) else list(map(str, sentence))
+        options = {"is_split_into_words": text is not sentence, "return_offsets_mapping": True}
+        made = self._tokenizer(text, add_special_tokens=False, **options)
         numbers: list[int] = made["input_ids"]
         if not numbers:
             raise InvalidInputError("sentences", f"number {place} has no token", "Leave out empty sentences")
@@ -175,7 +175,7 @@ class HuggingFaceTagger(EmbeddedTagger):
         with torch.no_grad():
             embedded = self._embedding(torch.tensor(numbers, device=self.device)).float().cpu().numpy()
         words: list[int] = made.word_ids()
-        own = [text[word] if split else text for word in words]
+        own = [text] * len(words) if isinstance(text, str) else [text[word] for word in words]
         parts = [part[start:end].strip() for part, (start, end) in zip(own, made["offset_mapping"], strict=True)]
         known = self._tokenizer.convert_ids_to_tokens(numbers)
         return Sentence(embedded, tuple(part or name for part, name in zip(parts, known, strict=True)), np.array(words))
