@@ -16,6 +16,7 @@ from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
+from localsmooth.config.faults import within
 from localsmooth.config.graph_data import CalibrationGraphSection, GraphData, GraphNoiseSection, GraphSection
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
@@ -182,7 +183,8 @@ class NodeRunSection(Section):
         file = out / "network.safetensors"
         if not file.exists():
             say("Preparing the model; a network without weights is trained now.")
-        return model.build(data, file)
+        with within("model", model):
+            return model.build(data, file)
 
 
 class GraphConfiguration(NodeRunSection):

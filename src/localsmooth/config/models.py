@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, no_type_check
+from typing import Annotated, Any, ClassVar, Literal, TypedDict, no_type_check
 
 import torch
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
@@ -314,6 +314,8 @@ class HuggingFaceModelSection(ModelSection):
 
     The extra `huggingface` installs it. What is said of pictures here is for segmenters.
     """
+
+    arguments: ClassVar[Mapping[str, str]] = {"source": "path", "preprocessing": "mean"}
 
     kind: Literal["huggingface"]
     path: Annotated[str, AfterValidator(_folder_or_name)]
