@@ -63,6 +63,13 @@ def test_a_word_has_the_label_of_its_first_token(folder: Path) -> None:
     assert task.words == [list(TOKENS)]
 
 
+def test_other_tokens_around_a_sentence_are_not_kept_silent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = HuggingFaceTagger(folder)
+    monkeypatch.setattr(tagger, "_around", ([2], [3, 3]))
+    with pytest.raises(ls.InvalidInputError, match="other tokens around number 0"):
+        tagger.embed(["bob"])
+
+
 def values(path: str, **data: Any) -> dict[str, Any]:
     return {
         "model": {"kind": "huggingface", "path": path},

@@ -104,6 +104,7 @@ class HuggingFaceTagger(EmbeddedTagger):
             raise InvalidInputError("source", f"its tokenizer makes nothing of {_PROBE!r}", "Pass another one")
         numbers = torch.tensor(made["input_ids"])
         around = numbers[: inside[0]], numbers[inside[-1] + 1 :]
+        self._around: tuple[list[int], list[int]] = (around[0].tolist(), around[1].tolist())
         _require_same(network, numbers)
         limits = (getattr(folder.config, "max_position_embeddings", None), self._tokenizer.model_max_length)
         longest = min((limit for limit in limits if limit is not None and 0 < limit < _ENDLESS), default=None)
@@ -164,14 +165,18 @@ class HuggingFaceTagger(EmbeddedTagger):
 
     def _embedded(self, place: int, sentence: Text) -> Sentence:
         text = sentence if isinstance(sentence, str) else list(map(str, sentence))
-        options = {"is_split_into_words": text is not sentence, "return_offsets_mapping": True}
-        made = self._tokenizer(text, add_special_tokens=False, **options)
+        options = {"is_split_into_words": text is not sentence}
+        made = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, **options)
         numbers: list[int] = made["input_ids"]
         if not numbers:
             raise InvalidInputError("sentences", f"number {place} has no token", "Leave out empty sentences")
         if self.longest is not None and len(numbers) > self.longest:
             problem = f"number {place} has {len(numbers)} tokens, and the network takes {self.longest}"
             raise InvalidInputError("sentences", problem, "Split it")
+        before, after = self._around
+        if self._tokenizer(text, **options)["input_ids"] != [*before, *numbers, *after]:
+            problem = f"the tokenizer puts other tokens around number {place} than around other texts"
+            raise InvalidInputError("sentences", problem, "Leave it out")
         with torch.no_grad():
             embedded = self._embedding(torch.tensor(numbers, device=self.device)).float().cpu().numpy()
         words: list[int] = made.word_ids()
