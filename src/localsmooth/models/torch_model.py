@@ -121,8 +121,8 @@ class TorchModel(Adapter):
             told=told,
             denoiser=denoiser,
         )
-        if not (select is None or callable(select) or (isinstance(select, str | int) and not isinstance(select, bool))):
-            raise InvalidInputError("select", f"got {select!r}", "Pass a key, a position, or a function")
+        if not callable(select):
+            require_kind("select", select, str, int, NoneType)
         self._select = select
         self._reset = reset
         self._input_shape = input_shape(module)
