@@ -78,7 +78,7 @@ def tune(
         {**section.floor, **_floors(floor or [])},
     )
     items, noise = configuration.calibration_items(), configuration.noise.build()
-    model = configuration.model.build(sampling)
+    model = configuration.build_model(sampling)
     task = ArrayTask(model, items)
     measurement = None if locality is None else read_measurement(locality)
     if measurement is None and configuration.locality is not None:

@@ -16,7 +16,8 @@ from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.graph_data import GraphData, GraphNoiseSection, GraphSection
+from localsmooth.config.faults import within
+from localsmooth.config.graph_data import CalibrationGraphSection, GraphData, GraphNoiseSection, GraphSection
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.section import Section
@@ -26,7 +27,7 @@ from localsmooth.noise import Noise, SparseFlips
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing, Task
-from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask, NodeClassifier
+from localsmooth.tasks.graphs import AttackLimits, AttributedGraph, GraphSettings, GraphTask, NodeClassifier
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection", "NodeRunSection"]
 
@@ -151,6 +152,8 @@ class NodeRunSection(Section):
     """How samples are drawn."""
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
+    calibration: CalibrationGraphSection | None = None
+    """A graph that `localsmooth plan` may show the model under noise; not used otherwise."""
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with certificates and bounds of your own."""
 
@@ -169,6 +172,10 @@ class NodeRunSection(Section):
         """Whether nodes have labels; networks learn from them."""
         return True
 
+    def calibration_data(self) -> AttributedGraph | None:
+        """Read the graph that may be looked at; None where none is named."""
+        return None if self.calibration is None else self.calibration.build()
+
     def trained(
         self, model: NetworkSection | GraphModuleSection, data: GraphData, out: Path, say: Callable[[str], None]
     ) -> NodeClassifier:
@@ -176,7 +183,8 @@ class NodeRunSection(Section):
         file = out / "network.safetensors"
         if not file.exists():
             say("Preparing the model; a network without weights is trained now.")
-        return model.build(data, file)
+        with within("model", model):
+            return model.build(data, file)
 
 
 class GraphConfiguration(NodeRunSection):

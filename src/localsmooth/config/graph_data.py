@@ -24,7 +24,7 @@ from localsmooth.tasks.graphs import (
     split_per_class,
 )
 
-__all__ = ["GraphData", "GraphNoiseSection", "GraphSection", "NodesSection"]
+__all__ = ["CalibrationGraphSection", "GraphData", "GraphNoiseSection", "GraphSection", "NodesSection"]
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -101,3 +101,15 @@ class GraphSection(NodesSection):
         layout = cluster_layout(clusters, graph.adjacency, addition=noise.addition, deletion=noise.deletion)
         split, nodes = self.split(graph)
         return GraphData(graph, split, layout, nodes, "digits" if embedded else Path(self.data).stem)
+
+
+class CalibrationGraphSection(Section):
+    """A graph that is not certified, whose predictions under noise may be looked at."""
+
+    data: ExistingPath
+    """An .npz file as [graph] takes it, of the same attributes in the same order: another graph, or an earlier one. It
+    must be no part of the graph that is certified (with [edges]: not have its edges)."""
+
+    def build(self) -> AttributedGraph:
+        """Read the graph; all of it is shown."""
+        return load_npz(self.data)

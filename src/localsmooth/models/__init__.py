@@ -7,7 +7,8 @@ from localsmooth.models.checks import ModelCheck, check_batch, check_form, check
 from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.exported import evaluated, is_exported, require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
-from localsmooth.models.huggingface import HuggingFaceModel, is_hub_name
+from localsmooth.models.huggingface import HuggingFaceModel
+from localsmooth.models.huggingface_folder import HuggingFaceFolder, is_hub_name, named_labels
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
@@ -20,6 +21,7 @@ __all__ = [
     "Adapter",
     "CallableModel",
     "Denoiser",
+    "HuggingFaceFolder",
     "HuggingFaceModel",
     "Model",
     "ModelCheck",
@@ -41,6 +43,7 @@ __all__ = [
     "is_hub_name",
     "lasting_name",
     "level_channel",
+    "named_labels",
     "output_tensor",
     "replica_of",
     "require_evaluation_mode",

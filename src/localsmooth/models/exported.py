@@ -75,7 +75,7 @@ def require_evaluation_mode(module: nn.Module, field: str) -> None:
     for name, part in _own_parts(module, ""):  # anew, since parts may have been replaced
         if is_exported(part):
             _require_fixed_operations(part, field)
-        elif part.training:
+        elif getattr(part, "training", False):  # frozen modules have forgotten it, in evaluation mode
             where = f"its part {name} ({type(part).__name__})" if name else "it"
             problem = "is in training mode, where dropout is random and batch norm mixes the samples of a batch"
             raise InvalidInputError(field, f"{where} {problem}", "Call module.eval() first")

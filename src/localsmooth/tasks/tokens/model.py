@@ -26,7 +26,7 @@ class FeaturesLast(nn.Module):
         self.classes = classes
         self.keyword = keyword
         # Of this part alone: parts of the module have their own, and that of a program says nothing.
-        self.training = module.training and not is_exported(module)
+        self.training = getattr(module, "training", False) and not is_exported(module)
 
     def forward(self, batch: torch.Tensor) -> Shaped[torch.Tensor, "batch *prediction"]:
         """Return scores (batch, classes, tokens), or labels (batch, tokens), for a batch (batch, features, tokens).
