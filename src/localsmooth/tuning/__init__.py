@@ -1,6 +1,7 @@
 """Noise that is shaped to a model: candidates, pilots, what they foretell, and the choice."""
 
-from localsmooth.tuning.candidates import Candidate, Remembering, grid_candidates, isotropic_candidates
+from localsmooth.tuning.candidates import Candidate, grid_candidates, isotropic_candidates
+from localsmooth.tuning.clusters import cluster_candidates
 from localsmooth.tuning.files import MADE_BY, file_candidates, require_beside, write_tuned
 from localsmooth.tuning.forecast import Aim, Forecast, foretell
 from localsmooth.tuning.halving import Tried, halved, ranked
@@ -15,9 +16,9 @@ __all__ = [
     "Entry",
     "Forecast",
     "Pilots",
-    "Remembering",
     "Tried",
     "Tuning",
+    "cluster_candidates",
     "draw_errors",
     "file_candidates",
     "foretell",

@@ -16,12 +16,13 @@ from localsmooth.tasks.graphs.fast import NetworkClassifier
 from localsmooth.tasks.graphs.graph import (
     UNLABELED,
     AttributedGraph,
+    attributes_digest,
     edges_digest,
     graph_from_arrays,
     graph_from_pyg,
     largest_component,
 )
-from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layout
+from localsmooth.tasks.graphs.layouts import ClusterLayout, Cut, cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
 from localsmooth.tasks.graphs.node_problem import NodeProblem
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
@@ -41,6 +42,7 @@ from localsmooth.tasks.graphs.threat import (
     node_limit,
 )
 from localsmooth.tasks.graphs.training import NodeTrainingOptions, NodeTrainingReport, self_labeled, train_with_noise
+from localsmooth.tasks.graphs.tunable import GraphTrial
 
 __all__ = [
     "APPNP",
@@ -50,13 +52,16 @@ __all__ = [
     "AttributeNoise",
     "AttributeSubject",
     "AttributedGraph",
+    "ClusterLayout",
     "CompiledThinning",
+    "Cut",
     "EdgeIndexClassifier",
     "EdgeModel",
     "EdgeTask",
     "GraphNetwork",
     "GraphSettings",
     "GraphTask",
+    "GraphTrial",
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
@@ -70,6 +75,7 @@ __all__ = [
     "SparseSample",
     "affinity_ranks",
     "attribute_caps",
+    "attributes_digest",
     "block_diagonal",
     "bounded_nodes",
     "budget_grid",
