@@ -16,17 +16,27 @@ from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.graph_data import GraphData, GraphNoiseSection, GraphSection
+from localsmooth.config.faults import ConfigurationError
+from localsmooth.config.graph_data import (
+    CalibrationGraphSection,
+    GraphData,
+    GraphNoiseSection,
+    GraphSection,
+    read_graph,
+)
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
+from localsmooth.config.sampling import SPLIT, require_numbers
 from localsmooth.config.section import Section
 from localsmooth.config.targets import make_targets
+from localsmooth.config.tuning import GraphTuneSection
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout
 from localsmooth.noise import Noise, SparseFlips
-from localsmooth.runs import SamplingPlan
+from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing, Task
-from localsmooth.tasks.graphs import AttackLimits, GraphSettings, GraphTask, NodeClassifier
+from localsmooth.tasks.graphs import AttackLimits, AttributedGraph, GraphSettings, GraphTask, NodeClassifier
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection", "NodeRunSection"]
 
@@ -38,6 +48,10 @@ Flips = Annotated[
 ]
 
 
+_COMMON = 0.5  # share of nodes with equal attributes, some of which have few ones, from which on graphs are the same
+LayoutOf = Callable[[AttributedGraph], Layout]
+
+
 class GraphSamplingSection(Section):
     """How many noisy graphs are drawn."""
 
@@ -45,6 +59,11 @@ class GraphSamplingSection(Section):
     """N₁, samples per cluster to choose the candidates."""
     n_bound: Count = 10_000
     """N₂, further samples per cluster to bound the candidates' probabilities and scores."""
+    passes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """In place of these two, the passes over the whole graph that may be spent, both stages and all clusters together:
+    a sample takes one for each cluster."""
+    split: float | None = Field(default=None, gt=0, lt=1)
+    """With `passes`, the share of the samples that choose candidates; 1/9 by default."""
     chunk_size: Count = 1000
     """Samples that are stored together; what an interruption can lose."""
     batch_size: Count = 8
@@ -54,8 +73,16 @@ class GraphSamplingSection(Section):
     replay: int = Field(default=0, ge=0)
     """Samples of the bound stage to draw again at the end, one by one on one thread, to compare their labels."""
 
-    def build(self) -> SamplingPlan:
-        """Make the sampling plan."""
+    @model_validator(mode="after")
+    def _numbers_are_used(self) -> GraphSamplingSection:
+        said = self.model_fields_set if self.passes is not None else {"n_candidate", "n_bound"}
+        require_numbers(self, {name: 1 if name in said else None for name in ("n_candidate", "n_bound")})
+        return self
+
+    def build(self) -> SamplingPlan | PassPlan:
+        """Make the sampling plan, or the work that it follows from."""
+        if self.passes is not None:
+            return PassPlan(self.passes, self.split or SPLIT, self.seed, self.chunk_size)
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size)
 
     def options(self) -> SamplingOptions:
@@ -190,6 +217,10 @@ class GraphConfiguration(NodeRunSection):
     """The smoothing distribution."""
     certificate: GraphCertificateSection = Field(default_factory=GraphCertificateSection)
     """What is proven from them."""
+    calibration: CalibrationGraphSection | None = None
+    """The graph for `localsmooth tune`, another than the one that is certified."""
+    tune: GraphTuneSection | None = None
+    """What `localsmooth tune` looks for, if not by its defaults; not used otherwise."""
 
     @model_validator(mode="after")
     def _fits(self) -> GraphConfiguration:
@@ -224,5 +255,47 @@ class GraphConfiguration(NodeRunSection):
             Told what takes long.
         """
         data = self.graph.build(self.noise)
+        self._require_apart(data.graph)
         task = GraphTask(self.trained(self.model, data, out, say), data.graph, data.nodes, called=data.name)
         return task, Smoothing(data.layout, self.sampling.build()), self.certificate.build(SparseFlips())
+
+    def calibration_data(self, layout: LayoutOf) -> GraphData:
+        """Read the graph that noise is chosen on.
+
+        Parameters
+        ----------
+        layout
+            Makes its layout.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file names none.
+        InvalidInputError
+            If it is certified, or has most of its nodes in common with the graph that is.
+        """
+        if self.calibration is None:
+            raise ConfigurationError(
+                "calibration: this section is missing. Name a graph that is not certified, as in [graph]."
+            )
+        self._require_apart(read_graph(self.graph.data)[0])
+        graph, name = read_graph(self.calibration.data)
+        split, nodes = self.calibration.split(graph)
+        return GraphData(graph, split, layout(graph), nodes, name)
+
+    def _require_apart(self, certified: AttributedGraph) -> None:
+        """Refuse a calibration graph whose nodes, by their attributes, are nodes of the certified one."""
+        if self.calibration is None:
+            return
+        graph, name = read_graph(self.calibration.data)
+        if graph.width != certified.width:
+            return
+        known = {row.tobytes() for row in certified.attributes.toarray()}
+        common = sum(row.tobytes() in known for row in graph.attributes.toarray()) / graph.nodes
+        if common > _COMMON:
+            raise InvalidInputError(
+                "calibration.data",
+                f"{common:.0%} of the nodes of {name} have the attributes of nodes that are certified: noise that was "
+                "chosen by them would change with the perturbation",
+                "Name another graph",
+            )

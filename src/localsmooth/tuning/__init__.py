@@ -2,7 +2,7 @@
 
 from localsmooth.tuning.candidates import Candidate, grid_candidates, isotropic_candidates
 from localsmooth.tuning.clusters import cluster_candidates
-from localsmooth.tuning.files import MADE_BY, file_candidates, require_beside, write_tuned
+from localsmooth.tuning.files import MADE_BY, Contest, contest_of, file_candidates, require_beside, write_tuned
 from localsmooth.tuning.forecast import Aim, Forecast, foretell
 from localsmooth.tuning.halving import Tried, halved, ranked
 from localsmooth.tuning.pilot import Entry, Pilots, pilot_seed, require_plain_seed
@@ -13,12 +13,14 @@ __all__ = [
     "MADE_BY",
     "Aim",
     "Candidate",
+    "Contest",
     "Entry",
     "Forecast",
     "Pilots",
     "Tried",
     "Tuning",
     "cluster_candidates",
+    "contest_of",
     "draw_errors",
     "file_candidates",
     "foretell",
