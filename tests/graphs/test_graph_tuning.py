@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import localsmooth as ls
 from localsmooth import graphs
 from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import Bonferroni
 from localsmooth.certificates import SparseScores
+from localsmooth.cli.app import app
+from localsmooth.config import ConfigurationError, GraphConfiguration, load_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.results import kind_curve
@@ -102,7 +107,7 @@ def test_nodes_that_look_at_themselves_get_local_noise_and_others_isotropic() ->
     found = tuned()
     assert found.best.entry.candidate.name == "3 clusters θ⁺ 0.05, θ⁻ 0.5 … 0.9"
     assert found.best.forecast.radius > 1.05 * found.isotropic.forecast.radius
-    only = ls.tune(task(0, _Everyone()), SETTINGS, CANDIDATES, work=WORK, draws=1, executor="serial")
+    only = ls.tune(task(0, _Everyone()), SETTINGS, CANDIDATES[::2], work=WORK, draws=1, executor="serial")
     assert only.best is only.isotropic
 
 
@@ -218,3 +223,89 @@ def test_rules_of_clusters() -> None:
     made = ClusterLayout(CLUSTERS, (0.1, 0.1), (0.5, 0.9), cut).on(graph(0))
     plain = graphs.cluster_layout(cut(graph(0), 3, 0), graph(0).adjacency, addition=(0.1, 0.1), deletion=(0.5, 0.9))
     assert made.digest() == plain.digest()
+
+
+FILE = """
+[graph]
+data = "certified.npz"
+clusters = 3
+per_class = 3
+clustering = "spectral"
+[calibration]
+data = "other.npz"
+per_class = 3
+[model]
+kind = "gcn"
+hidden = [4]
+epochs = 10
+self_training = false
+[noise]
+addition = [0.05, 0.05]
+deletion = [0.5, 0.9]
+[sampling]
+passes = 900
+split = 0.2
+[certificate]
+alpha = 0.05
+additions = [0]
+deletions = [0, 1, 2, 4]
+bounds = ["envelope"]
+many_outputs = { rule = "bonferroni" }
+[execution]
+executor = "serial"
+[tune]
+draws = 1
+splits = [0.1, 0.3]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, seed in (("certified", 1), ("other", 0)):
+        graphs.save_npz(graph(seed), tmp_path / f"{name}.npz")
+    (tmp_path / "run.toml").write_text(FILE, encoding="utf-8")
+    return tmp_path
+
+
+def invoke(*arguments: object):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def test_the_command_writes_a_file_that_certifies_the_other_graph(folder: Path) -> None:
+    done = invoke("tune", folder / "run.toml", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert {one["candidate"] for one in told["tried"]} == {one.name for one in CANDIDATES}
+    assert told["work"] == 900
+    text = (folder / "run-tuned.toml").read_text(encoding="utf-8")
+    assert "on the graph other" in text
+    assert "passes = " not in text, "what follows from them is said"
+    made = load_configuration(folder / "run-tuned.toml")
+    assert isinstance(made, GraphConfiguration)
+    assert made.sampling.n_bound == told["best"]["n_bound"]
+    assert made.groups * (made.sampling.n_candidate + made.sampling.n_bound) <= 900
+    assert made.graph.clusters == told["best"]["groups"]
+    assert [*made.noise.deletion] == [min(made.noise.deletion), max(made.noise.deletion)]
+    task, smoothing, _ = made.prepare(folder / "run", print)
+    assert task.called == "certified"
+    assert smoothing.layout.outputs.count == made.graph.clusters
+
+
+def test_the_certified_graph_is_no_calibration(folder: Path) -> None:
+    same = FILE.replace("other.npz", "certified.npz")
+    (folder / "same.toml").write_text(same)
+    with pytest.raises(InvalidInputError, match=r"calibration\.data: 100% of the nodes"):
+        invoke("tune", folder / "same.toml")
+    with pytest.raises(InvalidInputError, match=r"calibration\.data"):
+        invoke("certify", folder / "same.toml", "--out", folder / "run")
+    part = graph(1).subgraph(np.arange(20))
+    graphs.save_npz(part, folder / "other.npz")
+    with pytest.raises(InvalidInputError, match=r"calibration\.data"):
+        invoke("tune", folder / "run.toml")
+    none = FILE.replace('[calibration]\ndata = "other.npz"\nper_class = 3\n', "")
+    (folder / "none.toml").write_text(none)
+    with pytest.raises(ConfigurationError, match="calibration: this section is missing"):
+        invoke("tune", folder / "none.toml")
+    graphs.save_npz(graph(0), folder / "other.npz")
+    with pytest.raises(InvalidInputError, match="kind: got 'flips'"):
+        invoke("tune", folder / "run.toml", "--flips", "flips")

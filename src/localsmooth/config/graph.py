@@ -26,7 +26,7 @@ from localsmooth.config.graph_data import (
 )
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
-from localsmooth.config.sampling import SPLIT, require_numbers
+from localsmooth.config.sampling import NUMBERS, SPLIT, require_numbers
 from localsmooth.config.section import Section
 from localsmooth.config.targets import make_targets
 from localsmooth.config.tuning import GraphTuneSection
@@ -75,8 +75,8 @@ class GraphSamplingSection(Section):
 
     @model_validator(mode="after")
     def _numbers_are_used(self) -> GraphSamplingSection:
-        said = self.model_fields_set if self.passes is not None else {"n_candidate", "n_bound"}
-        require_numbers(self, {name: 1 if name in said else None for name in ("n_candidate", "n_bound")})
+        said = [name for name in NUMBERS if self.passes is None or name in self.model_fields_set]
+        require_numbers(said, self.passes, self.split)
         return self
 
     def build(self) -> SamplingPlan | PassPlan:

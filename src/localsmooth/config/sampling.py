@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -12,42 +12,35 @@ from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import ScoreCounting, StopWhenDecided
 
-__all__ = ["SPLIT", "SamplingSection", "require_numbers"]
+__all__ = ["NUMBERS", "SPLIT", "SamplingSection", "require_numbers"]
 
+NUMBERS = ("n_candidate", "n_bound")
+"""Keys of the numbers of samples."""
 SPLIT = 1 / 9
 """Share of the samples that choose candidates where only the work is said."""
 
 
-class _Planned(Protocol):
-    @property
-    def passes(self) -> float | None: ...
-
-    @property
-    def split(self) -> float | None: ...
-
-
-def require_numbers(section: _Planned, numbers: Mapping[str, int | None]) -> None:
+def require_numbers(said: Sequence[str], passes: float | None, split: float | None) -> None:
     """Refuse a section that says both numbers of samples and the work that they follow from, or neither.
 
     Parameters
     ----------
-    section
-        What it says of the work.
-    numbers
-        Numbers of samples by key; None where it does not say them.
+    said
+        Which of n_candidate and n_bound it says.
+    passes, split
+        The work, and how it is split.
 
     Raises
     ------
     ValueError
         Naming the keys.
     """
-    said = [name for name, number in numbers.items() if number is not None]
-    if section.passes is not None and said:
+    if passes is not None and said:
         raise ValueError(f"passes: numbers of samples follow from it; leave {' and '.join(said)} out")
-    missing = [name for name in numbers if name not in said]
-    if section.passes is None and missing:
+    missing = [name for name in NUMBERS if name not in said]
+    if passes is None and missing:
         raise ValueError(f"{missing[0]} is missing: say n_candidate and n_bound, or passes")
-    if section.split is not None and section.passes is None:
+    if split is not None and passes is None:
         raise ValueError("split has no effect without passes")
 
 
@@ -88,7 +81,8 @@ class SamplingSection(Section):
 
     @model_validator(mode="after")
     def _settings_are_used(self) -> SamplingSection:
-        require_numbers(self, {"n_candidate": self.n_candidate, "n_bound": self.n_bound})
+        said = [name for name in NUMBERS if getattr(self, name) is not None]
+        require_numbers(said, self.passes, self.split)
         if self.stop_for != "all-budgets" and not self.stop_early:
             raise ValueError("stop_for has no effect without stop_early = true")
         if self.score_grid is not None and self.scores is None:

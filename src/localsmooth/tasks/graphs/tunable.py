@@ -99,10 +99,8 @@ class TunableGraph(Tunable):
 
     def isotropic(self, layouts: Sequence[Layout]) -> dict[str, Layout | LayoutRecipe]:
         """One cluster with the smallest probabilities of each layout."""
-        pairs = dict.fromkeys(
-            tuple(float(level) for level in layout.levels.reshape(-1, 2).min(axis=0).round(6)) for layout in layouts
-        )
-        made = [ClusterLayout(1, addition=(added,) * 2, deletion=(deleted,) * 2) for added, deleted in pairs]
+        smallest = np.unique([layout.levels.reshape(-1, 2).min(axis=0).round(6) for layout in layouts], axis=0)
+        made = [ClusterLayout(1, (added, added), (deleted, deleted)) for added, deleted in smallest.tolist()]
         return {one.words: one for one in made}
 
     def known(self) -> list[tuple[str, Predicted]]:
