@@ -86,7 +86,13 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
     def assign(
         self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[Sequence[SampledItem]]:
-        """Make a layout for each item, try the model on it, and check labels and settings."""
+        """Make a layout for each item, try the model on it, and check labels and settings.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming what does not fit.
+        """
         noise = Gaussian() if smoothing.noise is None else smoothing.noise
         proven, settings = settings, settings.completed(noise)
         method = settings.method

@@ -88,7 +88,13 @@ class TunableArrays(Tunable):
         return Remembering(layout, origins)
 
     def isotropic(self, layouts: Sequence[Layout]) -> dict[str, Layout | LayoutRecipe]:
-        """One cell with the smallest level of each layout."""
+        """One cell with the smallest level of each layout.
+
+        Raises
+        ------
+        InvalidInputError
+            If levels have several parameters.
+        """
         if any(layout.levels.ndim > 2 for layout in layouts):
             raise InvalidInputError(
                 "candidates", "levels of several parameters have no one isotropic counterpart", "Add isotropic ones"
@@ -114,7 +120,13 @@ class TunableArrays(Tunable):
         proven: Sequence[Settings],
         at: float | int | None,
     ) -> tuple[Settings, Float[np.ndarray, "budgets"]]:
-        """Complete the settings: with their budgets, or with some as far as the candidate that gets farthest."""
+        """Complete the settings: with their budgets, or with some as far as the candidate that gets farthest.
+
+        Raises
+        ------
+        InvalidInputError
+            For baselines, and kinds of budget.
+        """
         if kind not in (None, BUDGET):
             raise InvalidInputError("kind", f"got {kind!r}, and arrays have one kind of budget", "Leave it out")
         if settings.method is not None:

@@ -118,7 +118,13 @@ class TunableGraph(Tunable):
         proven: Sequence[GraphSettings],
         at: float | int | None,
     ) -> tuple[GraphSettings, Float[np.ndarray, "budgets"]]:
-        """Leave budgets of one kind, by default of deletions where there are any above 0."""
+        """Leave budgets of one kind, by default of deletions where there are any above 0.
+
+        Raises
+        ------
+        InvalidInputError
+            For baselines, kinds of flips that there are not, and parts of flips.
+        """
         del noise
         if settings.baseline is not None:
             raise InvalidInputError("baseline", "it has no levels to choose", "Leave the baseline out")
