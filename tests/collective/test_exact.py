@@ -29,6 +29,7 @@ from localsmooth.collective import (
     verify,
 )
 from localsmooth.collective.kernel.proof import SplitFeed, Tighten
+from localsmooth.collective.search.adversary import Adversary
 from localsmooth.collective.search.direct import Claim
 from localsmooth.collective.search.linear_program import LinearModel
 from localsmooth.errors import InvalidInputError
@@ -110,6 +111,17 @@ def test_a_time_limit_returns_a_valid_certificate():
     assert np.all(patient.certified >= envelope.certified)
     assert np.all(patient.upper - patient.certified <= 40)
     assert np.all(hurried.certified <= patient.upper)
+
+
+def test_a_search_for_attacks_that_never_ends_leaves_time_to_split(monkeypatch):
+    def endless(self, starts, restarts=10):
+        while not self._late:
+            time.sleep(0.01)
+        return starts[0]
+
+    monkeypatch.setattr(Adversary, "search", endless)
+    problem = Problem(*_field(), Ball(0.5))
+    assert solve(problem, Exact(time_limit=2.0))[0].certified > solve(problem, Envelope())[0].certified
 
 
 def test_the_time_limit_is_for_the_whole_curve_and_shared(monkeypatch):

@@ -60,7 +60,23 @@ class NoiseSection(Section):
         return NormBall()
 
 
-class GaussianSection(NoiseSection):
+class AdditiveSection(NoiseSection):
+    """Base of the sections of noise that is added."""
+
+    clamp: bool = False
+    """Clamp noisy inputs to the bounds of the model."""
+    grid: Step | Literal["auto", "none"] = "auto"
+    """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
+    the certificate does not take floating point numbers for real ones. "auto": where all inputs are seen to be on one,
+    of steps of 1/255 or 1 (or these halved, for small levels); "none": floating point numbers."""
+
+    @property
+    def step(self) -> float | Literal["auto"] | None:
+        """The grid, as noises take it."""
+        return None if self.grid == "none" else self.grid
+
+
+class GaussianSection(AdditiveSection):
     """Gaussian noise for the l2 norm."""
 
     symbol = "σ"
@@ -70,12 +86,6 @@ class GaussianSection(NoiseSection):
     """Standard deviation inside an output's own cell."""
     sigma_max: Positive
     """Standard deviation in the farthest cell."""
-    clamp: bool = False
-    """Clamp noisy inputs to the bounds of the model."""
-    grid: Step | Literal["auto", "none"] = "auto"
-    """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
-    the certificate does not take floating point numbers for real ones. "auto": where all inputs are seen to be on one,
-    of steps of 1/255 or 1 (or these halved, for small levels); "none": floating point numbers."""
 
     @model_validator(mode="after")
     def _ordered(self) -> GaussianSection:
@@ -85,14 +95,14 @@ class GaussianSection(NoiseSection):
 
     def build(self) -> Gaussian:
         """Make the noise."""
-        return Gaussian(clamp=self.clamp, grid=None if self.grid == "none" else self.grid)
+        return Gaussian(clamp=self.clamp, grid=self.step)
 
     def levels(self) -> tuple[Level, Level]:
         """Smallest and largest standard deviation."""
         return self.sigma_min, self.sigma_max
 
 
-class UniformSection(NoiseSection):
+class UniformSection(AdditiveSection):
     """Uniform noise for the l1 norm: each input is moved by up to lambda."""
 
     symbol = "λ"
@@ -102,12 +112,6 @@ class UniformSection(NoiseSection):
     """Half width inside an output's own cell."""
     lambda_max: Positive
     """Half width in the farthest cell."""
-    clamp: bool = False
-    """Clamp noisy inputs to the bounds of the model."""
-    grid: Step | Literal["auto", "none"] = "auto"
-    """Step of a grid that all inputs lie on, such as "1/255" for images of 8 bits: noise is drawn as whole steps, and
-    the certificate does not take floating point numbers for real ones. "auto": where all inputs are seen to be on one,
-    of steps of 1/255 or 1 (or these halved, for small levels); "none": floating point numbers."""
 
     @model_validator(mode="after")
     def _ordered(self) -> UniformSection:
@@ -117,7 +121,7 @@ class UniformSection(NoiseSection):
 
     def build(self) -> Uniform:
         """Make the noise."""
-        return Uniform(clamp=self.clamp, grid=None if self.grid == "none" else self.grid)
+        return Uniform(clamp=self.clamp, grid=self.step)
 
     def levels(self) -> tuple[Level, Level]:
         """Smallest and largest half width."""

@@ -33,6 +33,14 @@ from localsmooth.collective.search.tightener import Tightener
 
 __all__ = ["Search"]
 
+_SCOUTING = 0.2  # of the time there is
+
+
+def _part(deadline: float | None, share: float) -> float | None:
+    """When so much of the time until a deadline is over."""
+    now = time.perf_counter()
+    return None if deadline is None else now + share * max(0.0, deadline - now)
+
 
 @dataclass(eq=False)
 class _Slot:
@@ -89,6 +97,8 @@ class Search:
         self._setting, self._goal, self._deadline = setting, goal, deadline
         self._relaxation, self._minorant = Relaxation(setting), EnvelopeLines()
         self._tightener, self._adversary = Tightener(setting), Adversary(setting, deadline=deadline)
+        # Attacks end a search that is through, and splits raise its bound: before the first split they get a share.
+        self._scout = Adversary(setting, deadline=_part(deadline, _SCOUTING))
         self._slots: list[_Slot] = []
         self._queue: list[tuple[float, int, _Open]] = []
         self._closed = math.inf
@@ -154,7 +164,7 @@ class Search:
         self._slots.append(_Slot(points[best]))
         self.prices = relaxed.point.multipliers
         starts = [relaxed.spending[: setting.region.real], *self._known]
-        self._try(self._adversary.search(starts))
+        self._try(self._scout.search(starts))
         for start in starts:
             self._try(start)
         witnesses = self._tightener.unknown
