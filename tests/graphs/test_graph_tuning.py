@@ -287,7 +287,9 @@ def test_the_command_writes_a_file_that_certifies_the_other_graph(folder: Path) 
     assert made.graph.clusters == told["best"]["groups"]
     assert [*made.noise.deletion] == [min(made.noise.deletion), max(made.noise.deletion)]
     task, smoothing, _ = made.prepare(folder / "run", print)
+    assert isinstance(task, GraphTask)
     assert task.called == "certified"
+    assert isinstance(smoothing.layout, ls.Layout)
     assert smoothing.layout.outputs.count == made.graph.clusters
 
 
