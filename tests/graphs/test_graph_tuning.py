@@ -296,13 +296,13 @@ def test_the_command_writes_a_file_that_certifies_the_other_graph(folder: Path) 
 def test_the_certified_graph_is_no_calibration(folder: Path) -> None:
     same = FILE.replace("other.npz", "certified.npz")
     (folder / "same.toml").write_text(same)
-    with pytest.raises(InvalidInputError, match=r"calibration\.data: 100% of the nodes"):
+    with pytest.raises(InvalidInputError, match=r"calibration: 100% of its nodes"):
         invoke("tune", folder / "same.toml")
-    with pytest.raises(InvalidInputError, match=r"calibration\.data"):
+    with pytest.raises(InvalidInputError, match="calibration: "):
         invoke("certify", folder / "same.toml", "--out", folder / "run")
     part = graph(1).subgraph(np.arange(20))
     graphs.save_npz(part, folder / "other.npz")
-    with pytest.raises(InvalidInputError, match=r"calibration\.data"):
+    with pytest.raises(InvalidInputError, match="calibration: "):
         invoke("tune", folder / "run.toml")
     none = FILE.replace('[calibration]\ndata = "other.npz"\nper_class = 3\n', "")
     (folder / "none.toml").write_text(none)

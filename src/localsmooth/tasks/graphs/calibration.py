@@ -59,7 +59,7 @@ def require_other_nodes(calibration: AttributedGraph, certified: AttributedGraph
         If more than half of its nodes that have attributes have those of nodes of that graph.
     """
     rows, known = _rows(calibration), _rows(certified)
-    common = sum(number for row, number in rows.items() if row in known) / max(1, rows.total())
+    common = (rows & known).total() / max(1, rows.total())
     if calibration.width == certified.width and (common > _COMMON or not rows):
         raise InvalidInputError(
             "calibration", f"{common:.0%} of its nodes have the attributes of nodes that are certified: {_WHY}", _REMEDY
