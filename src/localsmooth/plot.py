@@ -1,19 +1,19 @@
-"""Curves and maps for scripts and papers, on axes of matplotlib.
+"""Curves, maps and graphs for scripts and papers, on axes of matplotlib.
 
 Every function draws on `ax`, or on the current axes of pyplot where none is given, and returns it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import xarray as xr
 from matplotlib.axes import Axes
 
-from localsmooth.report import ItemDrawing, draw_curves, headline_target
+from localsmooth.report import ItemDrawing, draw_curves, draw_graph, draw_overlaps, headline_target
 from localsmooth.results import RATIO, validate
 
-__all__ = ["attack", "curves", "input", "labels", "prediction", "radius"]
+__all__ = ["attack", "curves", "graph", "input", "labels", "overlap", "prediction", "radius"]
 
 
 def curves(
@@ -40,6 +40,60 @@ def curves(
     chosen = headline_target(*results.values()) if target is None and results else target
     axes = _axes(ax)
     draw_curves(axes, results, RATIO if chosen is None else chosen)
+    return axes
+
+
+def overlap(
+    overlaps: xr.Dataset | Mapping[str, xr.Dataset], classes: Sequence[str] = (), *, ax: Axes | None = None
+) -> Axes:
+    """Draw the certified IoU against the budget, shaded up to what attacks leave; dotted, as measured without one.
+
+    Parameters
+    ----------
+    overlaps
+        What `certified_overlap` returned, or several by the name of their method.
+    classes
+        Names of the classes; the mean over classes where there are none.
+    ax
+        Where to draw.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is nothing to draw, or no such class.
+    """
+    if isinstance(overlaps, xr.Dataset):
+        overlaps = {str(overlaps.attrs.get("method", "")): overlaps}
+    axes = _axes(ax)
+    draw_overlaps(axes, overlaps, classes)
+    return axes
+
+
+def graph(result: xr.Dataset, kind: str | None = None, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
+    """Draw the nodes of a graph where the report has them, in the colours of the flips that each tolerates on its own.
+
+    Nodes that abstain are hollow; those that are not certified, such as training nodes, are small and grey.
+
+    Parameters
+    ----------
+    result
+        What `certify` returned for a `GraphTask`.
+    kind
+        "additions" or "deletions", the other being 0; by default deletions where there are any.
+    ax
+        Where to draw.
+    colorbar
+        Whether to draw a bar of colours beside it.
+
+    Raises
+    ------
+    InvalidInputError
+        If the result is not about a graph, or has no budgets of that kind.
+    """
+    axes = _axes(ax)
+    mappable = draw_graph(axes, result, kind)
+    if colorbar:
+        axes.figure.colorbar(mappable, ax=axes)
     return axes
 
 

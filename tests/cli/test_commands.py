@@ -68,6 +68,10 @@ def test_certify_report_recertify(folder: Path) -> None:
     changed = load(folder / "run" / "recertified.nc")
     assert changed.attrs["alpha"] == 0.2
     assert changed["budget"].values.tolist() == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+    assert invoke("report", folder / "run" / "recertified.nc").exit_code == 0
+    assert (folder / "run" / "report.html").read_text() == page
+    assert (folder / "run" / "recertified.html").read_text() != page
+    assert str(folder) not in page
     assert (changed["eta"].values >= result["eta"].values).all()
 
     (folder / "other.toml").write_text(

@@ -7,8 +7,10 @@ import inspect
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,3 +219,15 @@ def test_places_that_take_no_chunks_are_one_error_before_sampling(folder: Path, 
 def test_module_is_a_program() -> None:
     done = command("--version")
     assert re.fullmatch(r"localsmooth \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize("module", ["localsmooth", "localsmooth.cli"])
+def test_the_package_and_its_room_of_commands_run(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["localsmooth", "--version"])
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as done:
+        runpy.run_module(module, run_name="__main__")
+    assert done.value.code in (None, 0)
+    assert capsys.readouterr().out.startswith("localsmooth ")

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from tests.seeding import seeded
 from torch import nn
 
+import localsmooth as ls
 from localsmooth.config import parse_configuration
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.errors import InvalidInputError
@@ -100,6 +101,43 @@ def test_a_network_and_its_pictures(architecture: str, folder: Path, fake_packag
     assert items.items[0].image.shape == (3, 35, 45)
     model = configuration.model.build(configuration.sampling)
     assert model(torch.from_numpy(items.items[0].image)[None]).shape == (1, 21, 35, 45)
+
+
+BINARY = CONFIG.replace("classes = 21", "classes = 1\nthreshold = {threshold}")
+
+
+def test_one_channel_of_logits_is_two_classes(folder: Path, fake_package: None) -> None:
+    """As networks for one class are: scores of shape batch × 1 × height × width, above 0 where the class is."""
+    with seeded(0):
+        network = FakeNetwork("resnet18", encoder_weights=None, in_channels=3, classes=1)
+    with torch.no_grad():
+        network.weight.fill_(1.0)
+        torch.nn.init.constant_(network.bias, -1.5)  # pyright: ignore[reportArgumentType]
+    save_weights(network, folder)
+    with seeded(1):
+        batch = torch.rand(2, 3, 35, 45)
+    for threshold in (0.0, 0.25):
+        text = BINARY.format(architecture="unet", threshold=threshold)
+        configuration = parse_configuration(tomllib.loads(text + REST), folder)
+        model = configuration.model.build(configuration.sampling)
+        assert model.classes == 2
+        with torch.inference_mode():
+            expected = network(batch)[:, 0] > threshold
+        assert 0 < int(expected.sum()) < expected.numel()
+        assert torch.equal(model(batch) == 1, expected)
+    # A pixel of class 1 is one of the model's predictions, and certified as such.
+    grey = np.stack([np.full((3, 4, 5), value, np.float32) for value in (0.5, 0.7)])  # logits 0 and 0.6 against 0.25
+    smoothing = ls.Smoothing(ls.GridLayout((1, 1), 0.01, 0.01), ls.SamplingPlan(8, 64))
+    made = ls.certify(ls.ArrayTask(model, grey, class_names=["rest", "vessel"]), smoothing, ls.Settings(0.1, [0.0]))
+    assert (made["prediction"].values == np.array([0, 1]).reshape(2, 1, 1)).all()
+
+
+@pytest.mark.parametrize(("classes", "threshold"), [(1, ""), (3, "threshold = 0.0")])
+def test_one_channel_and_a_threshold_go_together(classes: int, threshold: str, folder: Path) -> None:
+    (folder / "weights.safetensors").write_bytes(b"")
+    text = CONFIG.format(architecture="unet").replace("classes = 21", f"classes = {classes}\n{threshold}")
+    with pytest.raises(ConfigurationError, match=r"^model: threshold: "):
+        parse_configuration(tomllib.loads(text + REST), folder)
 
 
 def test_wrong_weights_and_encoders_are_named(folder: Path, fake_package: None) -> None:

@@ -1,4 +1,4 @@
-"""A function named in a configuration is known by the file that it is defined in."""
+"""A function named in a configuration is known by the file that it is defined in, and faults by the file's keys."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from localsmooth.config.models import CallableModelSection
+from localsmooth.config import parse_configuration
+from localsmooth.config.faults import within
+from localsmooth.config.models import CallableModelSection, HuggingFaceModelSection
 from localsmooth.config.sampling import SamplingSection
+from localsmooth.errors import InvalidInputError
 
 FILE = """
 import numpy as np
@@ -57,3 +60,37 @@ def test_helpers_in_the_same_file_count(name: str, tmp_path: Path, monkeypatch: 
         fingerprints.append(section.build(SamplingSection(n_candidate=1, n_bound=1)).fingerprint())
     sys.modules.pop("labelling", None)
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
+def values(**model: object) -> dict[str, object]:
+    return {
+        "model": {"kind": "callable", "function": "math:sqrt", "bounds": [0.0, 1.0], **model},
+        "data": {"kind": "digit-scenes"},
+        "layout": {"cells": [1, 1]},
+        "noise": {"distribution": "gaussian", "sigma_min": 0.1, "sigma_max": 0.3},
+        "sampling": {"n_candidate": 4, "n_bound": 8},
+        "certificate": {"alpha": 0.5, "budgets": [0.0]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        ({}, "model.classes"),
+        ({"classes": 2, "output": "labels", "upsample": True}, "model.upsample"),
+        ({"classes": 2, "class_axis": 0}, "model.class_axis"),
+    ],
+)
+def test_faults_of_what_is_made_name_keys_of_the_file(model: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInputError) as told:
+        parse_configuration(values(**model)).build_model()
+    assert told.value.field == field
+
+
+def test_arguments_are_called_by_the_keys_that_give_them() -> None:
+    section = HuggingFaceModelSection(kind="huggingface", path="owner/none")
+    for argument, key in (("source", "model.path"), ("pickled", "model.pickled"), ("module", "model: module")):
+        with pytest.raises(InvalidInputError, match=f"^{key}: it is wrong. Mend it$"), within("model", section):
+            raise InvalidInputError(argument, "it is wrong", "Mend it")
+    with pytest.raises(InvalidInputError, match=r"^model\.path: "), within("model", section):
+        raise InvalidInputError("model.path", "it is wrong", "Mend it")

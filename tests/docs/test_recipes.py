@@ -174,8 +174,14 @@ def certified_through_a_denoiser(names: dict[str, Any]) -> None:
     certified_at_zero(names)
 
 
+def tokens_are_named(names: dict[str, Any]) -> None:
+    assert names["result"]["output_name"].values[0].tolist() == ["Anna", "lives", "in", "Berlin"]
+    assert names["result"]["candidate"].shape == (1, 4)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "A Hugging Face segmenter": named_and_certified_at_zero,
+    "A Hugging Face tagger": tokens_are_named,
     "A checkpoint, or an exported program": certified_at_zero,
     "A module with several outputs, or with a state": certified_at_zero,
     "A denoiser in front": certified_through_a_denoiser,
@@ -228,7 +234,18 @@ def huggingface_folder(folder: Path) -> None:
     network = transformers.SegformerForSemanticSegmentation(configuration).eval()
     network.decode_head.classifier.bias.data[1] = 9.0
     network.save_pretrained(folder / "segformer")
-    transformers.SegformerImageProcessorPil().save_pretrained(folder / "segformer")
+    transformers.SegformerImageProcessorPil(size={"height": 16, "width": 16}).save_pretrained(folder / "segformer")
+
+
+def tagger_folder(folder: Path) -> None:
+    """A tiny network of three classes and four words."""
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "anna", "lives", "in", "berlin"]
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    labels = {0: "O", 1: "PER", 2: "LOC"}
+    configuration = transformers.BertConfig(vocab_size=len(words), **sizes, id2label=labels)
+    transformers.BertForTokenClassification(configuration).save_pretrained(folder / "tagger")
+    transformers.BertTokenizer(vocab={word: n for n, word in enumerate(words)}).save_pretrained(folder / "tagger")
 
 
 @pytest.mark.parametrize("title", CHECKS)
@@ -241,6 +258,8 @@ def test_recipe(title: str, started: tuple[Path, dict[str, Any]], monkeypatch: p
     with seeded(0):
         if title == "A Hugging Face segmenter":
             huggingface_folder(folder)
+        if title == "A Hugging Face tagger":
+            tagger_folder(folder)
         if title == "A checkpoint, or an exported program":
             free = ({0: torch.export.Dim("batch"), 2: torch.export.Dim("y"), 3: torch.export.Dim("x")},)
             program = torch.export.export(Bright().eval(), (torch.rand(2, 3, *SIZE),), dynamic_shapes=free)

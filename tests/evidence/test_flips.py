@@ -20,8 +20,10 @@ from localsmooth.evidence.threats import flips_fail
 from localsmooth.execution import NoProgress
 from localsmooth.layout import Layout, Partition
 from localsmooth.noise import Bernoulli, SparseFlips
+from localsmooth.pipeline import recertify
 from localsmooth.results import load_result, save_result
-from localsmooth.runs import SamplingPlan, record
+from localsmooth.runs import SamplingPlan, StoreError, record
+from localsmooth.tasks import RunRecordError
 from localsmooth.tasks.arrays import Flips, Kind
 from localsmooth.tasks.graphs import (
     GCN,
@@ -111,7 +113,7 @@ def test_these_runs_are_verified_in_full(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "noted"),
+    ("make", "trusted"),
     [
         (lambda out: make_binary(out, Bernoulli(), simultaneous=JointCount()), ""),
         (lambda out: make_binary(out, SparseFlips(), threat=Flips(Kind.DELETIONS)), ""),
@@ -120,10 +122,10 @@ def test_these_runs_are_verified_in_full(run: Path, tmp_path: Path) -> None:
     ],
     ids=["joint", "deletions", "receptive fields", "automatic"],
 )
-def test_others_are_too(make: Callable[[Path], Path], noted: str, tmp_path: Path) -> None:
+def test_others_are_too(make: Callable[[Path], Path], trusted: str, tmp_path: Path) -> None:
     found = verify_run(make(tmp_path / "run"))
     assert found.unchecked == ()
-    assert noted in " ".join(found.notes)
+    assert trusted in " ".join(found.trusted)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +217,44 @@ def test_scores_that_the_candidate_stage_added_up_belong_to_its_choice(run: Path
     other_reference(run)
     with pytest.raises(DoesNotHoldError, match="other candidates"):
         verify_run(run)
+
+
+@pytest.mark.parametrize("run", ["graph"], indirect=True)
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("graph-nodes", lambda kept: np.append(kept[:-1], kept[0])),
+        ("graph-nodes", lambda kept: kept + 1),
+        ("graph-nodes", lambda kept: kept[None]),
+        ("graph-depth", lambda kept: kept[:0]),
+        ("graph-width", lambda kept: -kept),
+        ("graph-ones", lambda kept: kept + 4),
+        ("graph-places", lambda kept: kept[:3]),
+        ("item0-clean", lambda kept: kept[:1]),
+        ("item0-votes", lambda kept: kept[1:]),
+    ],
+)
+def test_arrays_of_a_graph_that_do_not_fit_are_named(
+    run: Path, name: str, change: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    rewrite_array(run, name, change)
+    with pytest.raises((RunRecordError, StoreError), match="Run the same certification into this directory again"):
+        recertify(run)
+
+
+@pytest.mark.parametrize("run", ["binary"], indirect=True)
+@pytest.mark.parametrize("name", ["item0-image", "item0-label", "item0-candidate", "item0-candidate-votes"])
+def test_arrays_of_an_item_that_do_not_fit_are_named(run: Path, name: str) -> None:
+    rewrite_array(run, name, lambda kept: kept[..., :-1].copy())
+    with pytest.raises(StoreError, match="Run the same certification into this directory again"):
+        recertify(run)
+
+
+def test_no_depth_that_a_run_claims_keeps_verify_busy(tmp_path: Path) -> None:
+    run = make_graph(tmp_path / "run", strictly_local=True)
+    rewrite_array(run, "graph-depth", lambda kept: kept + 10**8)
+    save_result(recertify(run), run / "result.nc")
+    assert any("100000002 hops, as the run says" in text for text in verify_run(run).trusted)
 
 
 def looser(kept: Constraints) -> Constraints:

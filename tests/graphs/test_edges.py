@@ -349,7 +349,7 @@ def test_sweeps_compare_edges_too(tmp_path: Path):
     page = write_sweep_report(sweep, tmp_path / "out")
     assert not page.problems
     assert page.quality == "accuracy"
-    assert "l0, edges" in page.radius
+    assert "(edges)" in page.radius
     assert {one.label: set(one.radii) for one in page.methods["localized"]} == {"as set": {"naive"}}
     with pytest.raises(ConfigurationError, match="attributes, not edges"):
         expand({**tomllib.loads((tmp_path / "sweep.toml").read_text("utf-8")), "flips": "deletions"}, tmp_path)

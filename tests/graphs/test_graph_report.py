@@ -12,12 +12,16 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from matplotlib.figure import Figure
 from PIL import Image
 
+import localsmooth as ls
 from localsmooth.errors import InvalidInputError
-from localsmooth.report import render_report, write_report
+from localsmooth.report import graph_figure, render_report, write_report
+from localsmooth.report.graph_drawing import tolerated_flips
 from localsmooth.report.palette import rgb
-from localsmooth.results import build_dataset, kind_curve, load, save, validate
+from localsmooth.report.pdf import sheets
+from localsmooth.results import build_dataset, item_view, kind_curve, load, save, validate
 from localsmooth.runs import SamplingPlan
 from localsmooth.tasks.graphs import (
     EdgeIndexClassifier,
@@ -245,3 +249,29 @@ def test_sliders_move_counts_map_and_drawing(browser: Session, results: dict[str
     zero = int(np.flatnonzero(results[HOSTILE]["label"].values[0] == 0)[0])
     assert f"true: {HOSTILE}" in browser.run(tip, *places[zero].tolist())
     assert browser.console() == []
+
+
+def test_nodes_are_drawn_in_the_colours_of_what_each_tolerates(results):
+    dataset = results[HOSTILE]
+    for kind, other in (("deletions", "additions"), ("additions", "deletions")):
+        tolerated = tolerated_flips(dataset, kind)
+        budgets = dataset[kind].values
+        for node in (0, 1, 7, 20):
+            kept = dataset["alone"].isel(item=0).sel({other: 0}).transpose(kind, ...).values[:, node]
+            expected = max((budget for budget, holds in zip(budgets, kept, strict=True) if holds), default=np.nan)
+            np.testing.assert_equal(tolerated[node], expected)
+    ax = Figure().add_subplot()
+    assert ls.plot.graph(dataset, ax=ax) is ax
+    assert ax.get_title() == "deleted bits that a node tolerates, each alone"
+    view = item_view(dataset, 0)
+    edges, grey, hollow, coloured = ax.collections
+    assert len(edges.get_paths()) == np.count_nonzero((dataset["edge_ends"].values[0] >= 0).all(axis=1))
+    sizes = [len(each.get_offsets()) for each in (grey, hollow, coloured)]
+    assert sizes[0] == np.count_nonzero(~view.counted)
+    assert sum(sizes) == view.prediction.size
+    assert len({tuple(color) for color in coloured.get_facecolors()}) > 1
+    assert len(graph_figure(dataset).axes) == 4  # both kinds, with a bar of colours each
+    with pytest.raises(InvalidInputError, match="no budget of edges above 0"):
+        ls.plot.graph(dataset, "edges", ax=ax)
+    drawn = [axes.get_title() for figure in sheets(dataset, "", 1) for part in figure.subfigs for axes in part.axes]
+    assert sum("each alone" in title for title in drawn) == 2

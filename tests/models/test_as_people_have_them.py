@@ -27,7 +27,7 @@ from localsmooth.config import parse_configuration
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
 from localsmooth.config.programs import load_program
-from localsmooth.models import check_model
+from localsmooth.models import check_model, evaluated
 from localsmooth.models.comparison import compare
 from localsmooth.tasks.arrays.inputs import require_model
 
@@ -154,7 +154,7 @@ def test_the_check_of_a_model_needs_little_more_than_its_passes():
     program = """
 import resource, torch
 import localsmooth as ls
-from localsmooth.models import check_model
+from localsmooth.models import check_model, evaluated
 torch.set_num_threads(1)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 model = ls.TorchModel(torch.nn.Conv2d(3, 150, 1).eval(), bounds=(0, 1), classes=150)
@@ -206,16 +206,67 @@ def test_exported_programs_that_are_random_are_refused():
         ls.TorchModel(program, bounds=(0, 1), classes=4)
 
 
-class Noisy(nn.Module):
+class Mixing(nn.Module):
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        return batch + torch.randn_like(batch)
+        return batch + batch.mean(0)
+
+
+def exported(module: nn.Module) -> torch.export.ExportedProgram:
+    return torch.export.export(module, (torch.zeros(2, 3, 16, 16),), dynamic_shapes=({0: torch.export.Dim("batch")},))
 
 
 def test_what_no_operation_says_is_seen_by_trial() -> None:
-    shapes = ({0: torch.export.Dim("batch")},)
-    program = torch.export.export(Noisy().eval(), (torch.zeros(2, 3, 16, 16),), dynamic_shapes=shapes)
     with pytest.raises(ls.InvalidInputError, match="differ"), seeded(0):
-        check_model(ls.TorchModel(program, bounds=(0, 1), classes=3), torch.from_numpy(IMAGE[0]))
+        check_model(ls.TorchModel(exported(Mixing().eval()), bounds=(0, 1), classes=3), torch.from_numpy(IMAGE[0]))
+
+
+class Rarely(nn.Module):
+    """Random so seldom that no trial call shows it."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        if self.how == "block":  # a graph within the graph
+            with torch.no_grad():
+                return nn.functional.dropout(batch, 1e-9, training=True)
+        if self.how == "feature":
+            return nn.functional.feature_alpha_dropout(batch, 1e-9, training=True)
+        if self.how == "attention":
+            flat = batch.flatten(2)
+            return nn.functional.scaled_dot_product_attention(flat, flat, flat, dropout_p=1e-9).reshape(batch.shape)
+        return batch * (torch.rand_like(batch) > 1e-9)
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["itself", "a part"])
+@pytest.mark.parametrize("how", ["block", "feature", "attention", "drawn"])
+def test_programs_that_are_seldom_random_are_refused(how: str, within: bool) -> None:
+    program = exported(Rarely(how).eval()).module()
+    module = evaluated(nn.Sequential(program, nn.ReLU())) if within else program
+    with pytest.raises(ls.InvalidInputError, match=r"module: its operation .*(training mode|draws at random)"):
+        ls.TorchModel(module, bounds=(0, 1), classes=3)
+    with pytest.raises(ls.InvalidInputError, match="denoiser: its operation"):
+        ls.Denoiser(program)
+
+
+class Quiet(nn.Module):
+    """Operations that could be random, and are not."""
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        flat = nn.functional.dropout(batch.flatten(2), 0.5, training=False)
+        return nn.functional.scaled_dot_product_attention(flat, flat, flat, dropout_p=0.0).reshape(batch.shape)
+
+
+def test_programs_may_be_parts_of_a_module_or_denoise() -> None:
+    program = exported(Quiet().eval())
+    quiet, batch = program.module(), torch.from_numpy(IMAGE)
+    alone = ls.TorchModel(program, bounds=(0, 1), classes=3)
+    within = ls.TorchModel(evaluated(nn.Sequential(quiet)), bounds=(0, 1), classes=3)
+    before = ls.TorchModel(nn.Identity().eval(), bounds=(0, 1), classes=3, denoiser=ls.Denoiser(program))
+    for model in (within, within.replica(), before, before.replica()):
+        torch.testing.assert_close(model(batch), alone(batch))
+        assert not model.concurrent  # what it would share is not known
 
 
 def section(**model: object) -> ls.Model:

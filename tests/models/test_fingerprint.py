@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+import io
 import subprocess
 import sys
 import types
+import warnings
 
 import numpy as np
 import onnx
 import pytest
 import torch
 from networks import pointwise, pointwise_onnx
+from tests.seeding import seeded
 from torch import nn
 
-from localsmooth.models import CallableModel, OnnxModel, TorchModel
+from localsmooth.models import CallableModel, OnnxModel, TorchModel, check_model
 from localsmooth.models.fingerprint import describe
 
 CUT = 0.5
@@ -207,3 +210,40 @@ def test_weights_in_folders_below_an_onnx_file(tmp_path):
     after = OnnxModel(path, bounds=(0, 1))
     assert not torch.equal(after(x), prediction)
     assert after.fingerprint() != fingerprint
+
+
+class Scripted(nn.Module):
+    """Compiles to the same structure, whatever it multiplies by."""
+
+    def __init__(self, factor: float, shift: float) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(1, 2, 1)
+        self.factor = factor
+        self.plain = torch.tensor(shift)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return self.convolution(batch) * self.factor + self.plain
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("traced", [False, True])
+def test_compiled_modules_are_known_by_their_code_before_and_after_the_first_call(traced: bool, frozen: bool) -> None:
+    def model(factor: float, shift: float) -> TorchModel:
+        with seeded(0), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch advises against it
+            module = Scripted(factor, shift).eval()
+            made = torch.jit.trace(module, torch.zeros(1, 1, 4, 4)) if traced else torch.jit.script(module)
+            made = torch.jit.freeze(made) if frozen else made
+            kept = io.BytesIO()
+            torch.jit.save(made, kept)
+            kept.seek(0)
+            return TorchModel(torch.jit.load(kept), bounds=(0, 1), classes=2)
+
+    one = model(2.0, 1.0)
+    before = one.fingerprint()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_model(one, torch.full((1, 4, 4), 0.5))
+    again, other, shifted = model(2.0, 1.0), model(3.0, 1.0), model(2.0, 5.0)
+    assert one.fingerprint() == before == again.fingerprint()
+    assert len({before, other.fingerprint(), shifted.fingerprint()}) == 3

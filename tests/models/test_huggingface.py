@@ -17,6 +17,7 @@ from tests.seeding import seeded
 import localsmooth as ls
 from localsmooth.config import ConfigurationError, parse_configuration
 from localsmooth.models import check_model
+from localsmooth.models.huggingface import _resizing
 
 tf = pytest.importorskip("transformers")
 
@@ -84,7 +85,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with seeded(0):
         network = tf.SegformerForSemanticSegmentation(segformer())
         torch.nn.init.normal_(network.decode_head.classifier.weight)  # so that classes differ from place to place
-    return saved(tmp_path_factory.mktemp("plain"), network, tf.SegformerImageProcessorPil())
+    return saved(tmp_path_factory.mktemp("plain"), network, tf.SegformerImageProcessorPil(do_resize=False))
 
 
 def from_file(folder: Path, **model: Any) -> Any:
@@ -107,7 +108,7 @@ def test_a_folder_is_the_whole_model(plain: Path) -> None:
     processor = tf.AutoImageProcessor.from_pretrained(plain)
     network = tf.AutoModelForSemanticSegmentation.from_pretrained(plain)
     with torch.inference_mode():
-        returned = network(**processor(list(pictures), return_tensors="pt", do_resize=False))
+        returned = network(**processor(list(pictures), return_tensors="pt"))
     expected = processor.post_process_semantic_segmentation(returned, target_sizes=[SIZE] * 2)
     given = torch.from_numpy(pictures.astype(np.float32).transpose(0, 3, 1, 2))
     for made, batch in ((ls.HuggingFaceModel(plain), given / 255), (from_file(plain, bounds=[0, 255]), given)):
@@ -132,7 +133,9 @@ def test_units_of_the_processor_are_heeded(
 ) -> None:
     """The network sees (factor · v − mean) / std of the pixel value v from 0 to 255."""
     folder = shutil.copytree(plain, tmp_path / "folder")
-    tf.SegformerImageProcessorPil(image_mean=[0.0] * 3, image_std=[0.5] * 3, **change).save_pretrained(folder)
+    tf.SegformerImageProcessorPil(image_mean=[0.0] * 3, image_std=[0.5] * 3, do_resize=False, **change).save_pretrained(
+        folder
+    )
     for bounds in ((0, 1), (-1, 3), (0, 255)):
         model = ls.HuggingFaceModel(folder, bounds=bounds)
         seen: list[torch.Tensor] = []
@@ -146,7 +149,8 @@ def test_units_of_the_processor_are_heeded(
 def test_channels_in_reverse_order_are_turned(plain: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(plain, tmp_path / "folder")
     kept = json.loads((folder / "preprocessor_config.json").read_text())
-    kept |= {"do_flip_channel_order": True, "image_processor_type": "MobileViTImageProcessor", "do_normalize": False}
+    kept |= {"do_flip_channel_order": True, "image_processor_type": "MobileViTImageProcessor"}
+    kept |= {"do_normalize": False, "do_center_crop": False}
     (folder / "preprocessor_config.json").write_text(json.dumps(kept))
     model, batch = ls.HuggingFaceModel(folder), torch.from_numpy(IMAGES)
     own = ls.HuggingFaceModel(plain, preprocessing=ls.Preprocessing())
@@ -180,7 +184,7 @@ def test_masks_with_classes_become_the_scores_of_the_processor(
         tokenizer.save_pretrained(folder)
         tokens = tf.OneFormerProcessor(own, tokenizer, task_seq_length=8)._preprocess_text(["the task is semantic"], 8)
         told = {"task_inputs": tokens.repeat(2, 1)}
-    model = ls.HuggingFaceModel(folder)
+    model = ls.HuggingFaceModel(folder, resize=False)
     batch = torch.from_numpy(IMAGES[..., : size[1]])
     with torch.inference_mode():
         mean, deviation = (torch.tensor(values).reshape(3, 1, 1) for values in (own.image_mean, own.image_std))
@@ -191,7 +195,7 @@ def test_masks_with_classes_become_the_scores_of_the_processor(
     )
     for made, other in zip(model(batch), expected, strict=True):
         torch.testing.assert_close(made, other.segmentation_scores, rtol=1e-5, atol=1e-6)
-    before = ls.HuggingFaceModel(folder)
+    before = ls.HuggingFaceModel(folder, resize=False)
     assert before.fingerprint() == model.fingerprint()  # of which one has been called
     assert before.concurrent
     assert model.concurrent
@@ -219,6 +223,8 @@ def test_other_options_are_another_model(plain: Path) -> None:
         ls.HuggingFaceModel(plain, bounds=(0, 255)),
         ls.HuggingFaceModel(plain, pad_multiple=64),
         ls.HuggingFaceModel(plain, upsample=False),
+        ls.HuggingFaceModel(plain, resize=(64, 64)),
+        ls.HuggingFaceModel(plain, resize=(64, 80)),
         ls.HuggingFaceModel(plain, preprocessing=ls.Preprocessing(0.5, 0.5)),
     ]
     assert len({model.fingerprint() for model in made}) == len(made)
@@ -278,10 +284,73 @@ def test_code_that_comes_with_a_model_is_not_run(plain: Path, tmp_path: Path) ->
 def test_one_channel_and_a_threshold(tmp_path: Path) -> None:
     with seeded(0):
         network = tf.SegformerForSemanticSegmentation(segformer(id2label={0: "text"}))
-    folder = saved(tmp_path / "folder", network, tf.SegformerImageProcessorPil())
+    folder = saved(tmp_path / "folder", network, tf.SegformerImageProcessorPil(do_resize=False))
     scores = ls.HuggingFaceModel(folder, threshold=-1e9)(torch.from_numpy(IMAGES))
     assert scores.shape == (2, *SIZE)
     assert scores.min() == 1
     middle = from_file(folder, threshold=0.0)
     assert middle.classes == 2
     assert middle.class_names is None
+
+
+@pytest.mark.parametrize(
+    ("processor", "options", "made"),
+    [
+        ("SegformerImageProcessorPil", {"size": {"height": 24, "width": 40}}, (24, 40)),
+        ("SegformerImageProcessorPil", {"size": {"height": 48, "width": 48}, "resample": 3}, (48, 48)),
+        ("MaskFormerImageProcessorPil", {"size": {"shortest_edge": 40, "longest_edge": 50}}, (64, 64)),
+        ("EomtImageProcessorPil", {"size": {"shortest_edge": 20, "longest_edge": 300}}, (20, 30)),
+    ],
+)
+def test_pictures_get_the_size_that_the_processor_makes(
+    processor: str, options: dict[str, Any], made: tuple[int, int]
+) -> None:
+    """Up to one grey level: processors round to whole ones after each axis, and shrink with the same antialiasing."""
+    own = getattr(tf, processor)(**options)
+    picture = np.random.default_rng(2).integers(96, 160, (*SIZE, 3), dtype=np.uint8)  # cubic overshoots stay in range
+    expected = own(images=[picture], return_tensors="pt")["pixel_values"]
+    resizing = _resizing(True, own)
+    assert resizing is not None
+    found = resizing(torch.from_numpy(picture.transpose(2, 0, 1).astype(np.float32))[None])
+    assert found.shape == expected.shape
+    assert tuple(found.shape[2:]) == made
+    mean, deviation = (torch.tensor(values).reshape(3, 1, 1) for values in (own.image_mean, own.image_std))
+    assert (found - (expected * deviation + mean) * 255).abs().max() <= 1.01
+
+
+def test_resizing_is_inside_and_scores_have_the_size_of_the_input(plain: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(plain, tmp_path / "folder")
+    tf.SegformerImageProcessorPil(size={"height": 64, "width": 64}).save_pretrained(folder)
+    pictures = np.random.default_rng(1).integers(0, 256, (2, *SIZE, 3), dtype=np.uint8)
+    processor = tf.AutoImageProcessor.from_pretrained(folder)
+    with torch.inference_mode():
+        returned = tf.AutoModelForSemanticSegmentation.from_pretrained(plain)(
+            **processor(list(pictures), return_tensors="pt")
+        )
+    expected = processor.post_process_semantic_segmentation(returned, target_sizes=[SIZE] * 2)
+    batch = torch.from_numpy(pictures.astype(np.float32).transpose(0, 3, 1, 2)) / 255
+    for model in (ls.HuggingFaceModel(folder), from_file(folder), from_file(plain, resize=[64, 64])):
+        scores = model(batch)
+        assert scores.shape == (2, 4, *SIZE)
+        for one, other in zip(scores.argmax(dim=1), expected, strict=True):
+            assert (one == other).float().mean() > 0.98  # grey levels are not rounded before the network
+    unresized = from_file(folder, resize=False)(batch).argmax(dim=1)
+    assert (unresized == torch.stack(expected)).float().mean() < 0.98
+
+
+def test_what_processors_do_beside_resizing_is_refused(plain: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(plain, tmp_path / "folder")
+    for own in (
+        tf.MobileViTImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
+        tf.DPTImageProcessorPil(size={"height": 32, "width": 32}, keep_aspect_ratio=True),
+        tf.EomtImageProcessorPil(size={"shortest_edge": 32}, do_split_image=True),
+        tf.SegformerImageProcessorPil(size={"height": 32, "width": 32}, resample=0),
+    ):
+        own.save_pretrained(folder)
+        with pytest.raises(ls.InvalidInputError, match=r"resize: .*resize=\(height, width\).*resize=False"):
+            ls.HuggingFaceModel(folder)
+        assert ls.HuggingFaceModel(folder, resize=False)(torch.from_numpy(IMAGES)).shape == (2, 4, *SIZE)
+    with pytest.raises(ls.InvalidInputError, match="pad_multiple: pictures are resized"):
+        ls.HuggingFaceModel(plain, resize=(64, 64), pad_multiple=32)
+    with pytest.raises(ls.InvalidInputError, match="resize: got"):
+        ls.HuggingFaceModel(plain, resize=(64, 0))

@@ -9,7 +9,15 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 import localsmooth as ls
+from localsmooth.collective import Overlap
 from localsmooth.errors import InvalidInputError
+from localsmooth.noise import Gaussian
+from localsmooth.report import overlap_figure
+from localsmooth.report.pdf import sheets
+from localsmooth.results import ItemOverlap, build_overlaps
+from localsmooth.tasks.arrays import NormBall, PerPosition
+
+from ..results.synthetic import run_info
 
 
 def axes_of(size: tuple[float, float] = (3, 2)):
@@ -94,3 +102,69 @@ def test_a_result_in_a_notebook(localized: xr.Dataset):
     assert "<script" not in evil
     with pytest.raises(InvalidInputError):
         xr.Dataset().localsmooth._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def overlaps() -> xr.Dataset:
+    """IoU of three classes of one item and of two of another, falling with the budget."""
+    run = run_info(bound_names=("envelope",))
+    budgets = len(run.budgets["budget"])
+    fall = np.linspace(0.9, 0.0, budgets)
+    made = [
+        ItemOverlap(
+            name, overlap_of(classes, fall), {"candidate": np.where(np.isin(np.arange(3), classes), 0.95, np.nan)}
+        )
+        for name, classes in (("one", [0, 1, 2]), ("two", [0, 2]))
+    ]
+    return build_overlaps(made, run)
+
+
+def overlap_of(classes: list[int], fall: np.ndarray) -> Overlap:
+    iou = np.stack([fall * (1 - 0.2 * number) for number in classes])
+    upper = np.minimum(iou + 0.1, 1.0)
+    return Overlap(np.array(classes), iou, upper, np.zeros((*iou.shape, 1)), upper.mean(axis=0), upper.mean(axis=0))
+
+
+def test_overlaps_are_drawn_as_means_and_by_class(overlaps: xr.Dataset):
+    ax = axes_of()
+    assert ls.plot.overlap(overlaps, ax=ax) is ax
+    certified, measured = ax.get_lines()
+    np.testing.assert_allclose(certified.get_ydata(), overlaps["mean_iou"].mean("item"))
+    np.testing.assert_allclose(measured.get_ydata(), 0.95)
+    assert ax.get_ylabel() == "certified mean IoU"
+    assert len(ax.collections) == 1  # shaded up to what attacks leave
+    each = ls.plot.overlap(overlaps, ["disc", "block"], ax=axes_of())
+    lines = {line.get_label(): line for line in each.get_lines()}
+    np.testing.assert_allclose(lines["disc"].get_ydata(), overlaps["iou"].sel({"class": "disc"}).mean("item"))
+    assert lines["disc"].get_color() != lines["block"].get_color()
+    both = ls.plot.overlap({"a": overlaps, "b": overlaps}, ["disc"], ax=axes_of())
+    assert {"a, disc", "b, disc"} <= {line.get_label() for line in both.get_lines()}
+    with pytest.raises(InvalidInputError, match="'cat' is none"):
+        ls.plot.overlap(overlaps, ["cat"], ax=axes_of())
+    with pytest.raises(InvalidInputError, match="overlaps"):
+        ls.plot.overlap({}, ax=axes_of())
+
+
+def test_overlaps_have_a_curve_on_paper_and_a_figure(localized: xr.Dataset, overlaps: xr.Dataset):
+    made = sheets(localized, "With overlaps", 0, {"localized": overlaps})
+    labels = [axes.get_ylabel() for figure in made for axes in figure.axes]
+    assert labels.count("certified mean IoU") == 1
+    assert overlap_figure({"localized": overlaps}).axes[0].get_ylabel() == "certified mean IoU"
+
+
+def test_axes_say_what_budgets_measure(localized: xr.Dataset):
+    for threat, label in (
+        (NormBall(), "budget ε  (l2 norm, pixel values in [0, 1])"),
+        (PerPosition(), "budget ε  (l2 norm of each position, pixel values in [0, 1])"),
+        (PerPosition(3), "budget ε  (l2 norm of each position, pixel values in [0, 1])"),
+    ):
+        words = threat.words(Gaussian(), "pixel values in [0, 1]")
+        drawn = ls.plot.curves(localized.assign_attrs(threat=words), ax=axes_of())
+        assert drawn.get_xlabel() == label
+    flips = localized.assign_attrs(threat="perturbation that changes at most ε bits", norm="l0", units="bits")
+    assert ls.plot.curves(flips, ax=axes_of()).get_xlabel() == "budget ε  (bits)"
+
+
+def test_only_graphs_are_drawn_as_graphs(localized: xr.Dataset):
+    with pytest.raises(InvalidInputError, match="no graph"):
+        ls.plot.graph(localized, ax=axes_of())

@@ -62,7 +62,7 @@ def test_a_sweep_on_a_graph_compares_accuracies(tmp_path: Path) -> None:
     page = write_sweep_report(sweep, tmp_path)
     assert not page.problems
     assert page.quality == "accuracy"
-    assert "additions, l0, attribute bits" in page.radius
+    assert "additions, attribute bits" in page.radius
     assert len(list(tmp_path.glob("runs/*/network.safetensors"))) == 2
     for point in sweep.points:
         dataset = load(SweepFolder(tmp_path).result(point))

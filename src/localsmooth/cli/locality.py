@@ -39,7 +39,7 @@ def locality(config: Path, out: Path) -> None:
     if not isinstance(configuration, Configuration):
         raise ConfigurationError(f"{config}:\nlocality is measured for arrays only.")
     items = configuration.calibration_items()
-    measured, rule = measure_file(config, configuration, configuration.model.build(configuration.sampling), items)
+    measured, rule = measure_file(config, configuration, configuration.build_model(), items)
     make_folder(out)
     symbol = configuration.noise.symbol
     matrices = {f"{share:.1%} disturbed": np.asarray(largest_levels(measured, share)) for share in _SHARES}

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from localsmooth.cli.telling import Teller
-from localsmooth.config import AnyFile, Configuration, load_configuration
+from localsmooth.config import AnyFile, load_configuration
 from localsmooth.pipeline import Estimate, Run
 from localsmooth.pipeline import plan as estimate
 from localsmooth.terminal import terminal
@@ -30,9 +30,7 @@ def plan(config: Path, seconds: float, as_json: bool) -> None:
 
 def estimated(configuration: AnyFile, told: Teller, seconds: float = 4.0) -> Estimate:
     """Estimate what a configuration asks for; networks that a file has trained are trained for it, and not kept."""
-    calibration = None
-    if isinstance(configuration, Configuration) and configuration.calibration is not None:
-        calibration = configuration.calibration_items()
+    calibration = configuration.calibration_data()
     with tempfile.TemporaryDirectory(prefix="localsmooth-plan-") as folder:
         task, smoothing, settings = configuration.prepare(Path(folder), told.say)
         run = Run(

@@ -33,7 +33,7 @@ from localsmooth.report import (
     why_nothing,
     work_text,
 )
-from localsmooth.results import RunInfo, Saving, budget_kinds, run_info, symbol
+from localsmooth.results import RunInfo, Saving, budget_kinds, budget_measure, run_info, symbol
 
 __all__ = ["print_summary"]
 
@@ -64,7 +64,9 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         console.print(TAIL_NOTE)
     if sentence := uneven_work(whole):
         console.print(sentence, style="bold", markup=False, highlight=False)
-    console.print(f"ε is an {first.norm} norm in units of {first.units}; under every {first.threat}.")
+    measure = budget_measure(first)
+    article = "a number of" if not measure else f"an {measure} in units of"
+    console.print(f"ε is {article} {first.units}; under every {first.threat}.")
     if sentence := budget_scale(next(iter(whole.values()))):
         console.print(sentence, highlight=False)
     for method, dataset in results.items():

@@ -111,7 +111,7 @@ def _measurement(config: Path, configuration: AnyFile, locality: Path | None, to
     if not isinstance(configuration, Configuration) or configuration.locality is None:
         return None
     told.say("Measuring locality")
-    model = configuration.model.build(configuration.sampling)
+    model = configuration.build_model()
     return measure_file(config, configuration, model, configuration.calibration_items())[0]
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from localsmooth.config.section import sections_of, selected_by
-from localsmooth.errors import LocalsmoothError
+from localsmooth.config.section import Section, sections_of, selected_by
+from localsmooth.errors import InvalidInputError, LocalsmoothError
 
-__all__ = ["ConfigurationError", "explain"]
+__all__ = ["ConfigurationError", "explain", "within"]
 
 
 class ConfigurationError(LocalsmoothError, ValueError):
@@ -87,3 +88,29 @@ def explain(root: type[BaseModel], error: ValidationError) -> ConfigurationError
     """
     sentences = [_sentence(root, detail) for detail in error.errors()]
     return ConfigurationError("\n".join(sentences))
+
+
+@contextmanager
+def within(name: str, section: Section) -> Generator[None]:
+    """Name the section of a file in errors of what it makes, whose arguments are called as its keys or otherwise.
+
+    Parameters
+    ----------
+    name
+        What the section is called in the file.
+    section
+        The section.
+
+    Raises
+    ------
+    InvalidInputError
+        What was raised within, with the key in place of the argument.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.field.split(".")[0] == name:
+            raise
+        key = section.arguments.get(error.field, error.field)
+        known = key.split(",")[0].split(".")[0] in type(section).model_fields
+        raise InvalidInputError(f"{name}{'.' if known else ': '}{key}", error.problem, error.remedy) from error

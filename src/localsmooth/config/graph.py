@@ -16,7 +16,7 @@ from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.faults import ConfigurationError
+from localsmooth.config.faults import ConfigurationError, within
 from localsmooth.config.graph_data import (
     CalibrationGraphSection,
     GraphData,
@@ -36,7 +36,14 @@ from localsmooth.noise import Noise, SparseFlips
 from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing, Task
-from localsmooth.tasks.graphs import AttackLimits, AttributedGraph, GraphSettings, GraphTask, NodeClassifier
+from localsmooth.tasks.graphs import (
+    AttackLimits,
+    AttributedGraph,
+    GraphSettings,
+    GraphTask,
+    NodeClassifier,
+    require_other_nodes,
+)
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection", "NodeRunSection"]
 
@@ -48,7 +55,6 @@ Flips = Annotated[
 ]
 
 
-_COMMON = 0.5  # share of nodes with equal attributes, some of which have few ones, from which on graphs are the same
 LayoutOf = Callable[[AttributedGraph], Layout]
 
 
@@ -178,6 +184,9 @@ class NodeRunSection(Section):
     """How samples are drawn."""
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
+    calibration: CalibrationGraphSection | None = None
+    """A graph that is not certified: `localsmooth tune` chooses noise on it, and `localsmooth plan` shows it to the
+    model under noise; not used otherwise."""
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with certificates and bounds of your own."""
 
@@ -196,6 +205,10 @@ class NodeRunSection(Section):
         """Whether nodes have labels; networks learn from them."""
         return True
 
+    def calibration_data(self) -> AttributedGraph | None:
+        """Read the graph that may be looked at; None where none is named."""
+        return None if self.calibration is None else self.calibration.build()
+
     def trained(
         self, model: NetworkSection | GraphModuleSection, data: GraphData, out: Path, say: Callable[[str], None]
     ) -> NodeClassifier:
@@ -203,7 +216,8 @@ class NodeRunSection(Section):
         file = out / "network.safetensors"
         if not file.exists():
             say("Preparing the model; a network without weights is trained now.")
-        return model.build(data, file)
+        with within("model", model):
+            return model.build(data, file)
 
 
 class GraphConfiguration(NodeRunSection):
@@ -217,8 +231,6 @@ class GraphConfiguration(NodeRunSection):
     """The smoothing distribution."""
     certificate: GraphCertificateSection = Field(default_factory=GraphCertificateSection)
     """What is proven from them."""
-    calibration: CalibrationGraphSection | None = None
-    """The graph for `localsmooth tune`, another than the one that is certified."""
     tune: GraphTuneSection | None = None
     """What `localsmooth tune` looks for, if not by its defaults; not used otherwise."""
 
@@ -259,7 +271,12 @@ class GraphConfiguration(NodeRunSection):
         task = GraphTask(self.trained(self.model, data, out, say), data.graph, data.nodes, called=data.name)
         return task, Smoothing(data.layout, self.sampling.build()), self.certificate.build(SparseFlips())
 
-    def calibration_data(self, layout: LayoutOf) -> GraphData:
+    def calibration_data(self) -> AttributedGraph | None:
+        """Read the graph that may be looked at; None where none is named, or one of other attributes."""
+        graph, certified = super().calibration_data(), read_graph(self.graph.data)[0]
+        return None if graph is None or graph.width != certified.width else graph
+
+    def tuning_data(self, layout: LayoutOf) -> GraphData:
         """Read the graph that noise is chosen on.
 
         Parameters
@@ -284,18 +301,5 @@ class GraphConfiguration(NodeRunSection):
         return GraphData(graph, split, layout(graph), nodes, name)
 
     def _require_apart(self, certified: AttributedGraph) -> None:
-        """Refuse a calibration graph whose nodes, by their attributes, are nodes of the certified one."""
-        if self.calibration is None:
-            return
-        graph, name = read_graph(self.calibration.data)
-        if graph.width != certified.width:
-            return
-        known = {row.tobytes() for row in certified.attributes.toarray()}
-        common = sum(row.tobytes() in known for row in graph.attributes.toarray()) / graph.nodes
-        if common > _COMMON:
-            raise InvalidInputError(
-                "calibration.data",
-                f"{common:.0%} of the nodes of {name} have the attributes of nodes that are certified: noise that was "
-                "chosen by them would change with the perturbation",
-                "Name another graph",
-            )
+        if self.calibration is not None:
+            require_other_nodes(self.calibration.build(), certified)

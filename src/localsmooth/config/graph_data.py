@@ -100,10 +100,15 @@ def read_graph(data: GraphPlace) -> tuple[AttributedGraph, str]:
 
 
 class CalibrationGraphSection(SplitSection):
-    """The graph that noise is chosen on, another than the one that is certified, and which of its nodes count."""
+    """A graph that is not certified, and which of its nodes count where noise is chosen on it."""
 
     data: GraphPlace
-    """As in `[graph]`."""
+    """As in `[graph]`: another graph, most of whose nodes have other attributes than those that are certified (beside
+    `[edges]`: other edges)."""
+
+    def build(self) -> AttributedGraph:
+        """Read the graph."""
+        return read_graph(self.data)[0]
 
 
 class GraphSection(NodesSection):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, no_type_check
+from typing import Annotated, Any, ClassVar, Literal, TypedDict, no_type_check
 
 import torch
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from localsmooth.config.checkpoint import load_weights
 from localsmooth.config.faults import ConfigurationError
@@ -22,6 +22,7 @@ from localsmooth.disk import expanded
 from localsmooth.models import (
     CallableModel,
     Denoiser,
+    HuggingFaceFolder,
     HuggingFaceModel,
     Model,
     OnnxModel,
@@ -34,6 +35,7 @@ from localsmooth.models import (
 from localsmooth.registry import Registry
 from localsmooth.scenes import CLASS_NAMES, TOLD_CHECKPOINT, load_unet
 from localsmooth.seeds import torch_seeded
+from localsmooth.tasks.tokens import HuggingFaceTagger
 
 __all__ = [
     "MODEL_SECTIONS",
@@ -308,7 +310,12 @@ def _folder_or_name(source: str, info: ValidationInfo) -> str:
 
 
 class HuggingFaceModelSection(ModelSection):
-    """A semantic segmenter as transformers keeps them, which the extra `huggingface` installs."""
+    """A semantic segmenter or, for `kind = "sentences"` in [data], a classifier of tokens, as transformers keeps them.
+
+    The extra `huggingface` installs it. What is said of pictures here is for segmenters.
+    """
+
+    arguments: ClassVar[Mapping[str, str]] = {"source": "path", "preprocessing": "mean"}
 
     kind: Literal["huggingface"]
     path: Annotated[str, AfterValidator(_folder_or_name)]
@@ -320,6 +327,9 @@ class HuggingFaceModelSection(ModelSection):
     """Mean per channel, in place of the image processor's, in the units of the items."""
     std: list[Positive] | None = None
     """Standard deviation per channel, in place of the image processor's."""
+    resize: bool | Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)] = True
+    """Interpolate pictures inside the model, to the size that the image processor makes of them, or to [height, width];
+    false to give the network pictures in their own size."""
     pad_multiple: int | None = Field(default=None, ge=1)
     """Inputs are mirrored up to a multiple of this; outputs are cropped back."""
     threshold: float | None = None
@@ -334,18 +344,28 @@ class HuggingFaceModelSection(ModelSection):
     """Where torch runs the model, such as "cuda"."""
 
     def build(self, sampling: SamplingSection) -> Model:
-        """Load the segmenter.
+        """Load the segmenter, or the classifier of tokens.
 
         Parameters
         ----------
         sampling
             Says in which precision it is evaluated.
+
+        Raises
+        ------
+        ConfigurationError
+            If something is said of the pictures of a classifier of tokens.
         """
+        if HuggingFaceFolder(self.path).tags_tokens:
+            if pictured := sorted(self.model_fields_set - {"kind", "path", "pickled", "device"}):
+                raise ConfigurationError(f"model.{pictured[0]}: a classifier of tokens has none. Leave it out.")
+            return HuggingFaceTagger(self.path, pickled=self.pickled, device=self.device, **evaluation(sampling))
         own = self.mean is not None or self.std is not None
         return HuggingFaceModel(
             self.path,
             bounds=self.bounds,
             preprocessing=_preprocessing(self.mean, self.std, self.pad_multiple) if own else None,
+            resize=self.resize if isinstance(self.resize, bool) else (self.resize[0], self.resize[1]),
             pad_multiple=None if own else self.pad_multiple,
             threshold=self.threshold,
             upsample=tuple(self.upsample) if isinstance(self.upsample, list) else self.upsample,
@@ -403,6 +423,14 @@ class SegmentationModelSection(ModelSection):
     """Whether the network has one channel more, that tells it the noise; see the kind "torch"."""
     device: str = "cpu"
     """Where torch runs the model, such as "cuda"."""
+
+    @model_validator(mode="after")
+    def _one_channel(self) -> SegmentationModelSection:
+        if self.classes == 1 and self.threshold is None:
+            raise ValueError("threshold: one channel says which outputs are class 1 by a threshold; 0.0 for logits")
+        if self.classes > 1 and self.threshold is not None:
+            raise ValueError(f"threshold: it is for one channel, and there are {self.classes} (classes)")
+        return self
 
     def build(self, sampling: SamplingSection) -> Model:
         """Make the network, and load its weights.

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import DATA_SECTIONS, AnyData, AnyItems, DataSection, ItemsSection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.faults import ConfigurationError
+from localsmooth.config.faults import ConfigurationError, within
 from localsmooth.config.layouts import AnyLayout
 from localsmooth.config.models import AnyModel
 from localsmooth.config.noises import AnyNoise
@@ -22,6 +22,7 @@ from localsmooth.config.section import Section
 from localsmooth.config.tuning import TuneSection
 from localsmooth.datasets import ItemSet
 from localsmooth.locality import LevelsFile, item_digest, require_unseen
+from localsmooth.models import Model
 from localsmooth.tasks import Smoothing, Task
 from localsmooth.tasks.arrays import ArrayTask
 
@@ -61,7 +62,7 @@ class Configuration(Section):
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
     calibration: AnyItems | None = None
-    """Items for `localsmooth tune` and `localsmooth locality`; none of them may be among those that are certified."""
+    """Items for `localsmooth plan`, `tune` and `locality`; none of them may be among those that are certified."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     tune: TuneSection | None = None
@@ -104,6 +105,22 @@ class Configuration(Section):
         """What tells one choice of items from another."""
         return self.data
 
+    def build_model(self, sampling: SamplingSection | None = None) -> Model:
+        """Make the model.
+
+        Parameters
+        ----------
+        sampling
+            In place of the file's own.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming the key of [model] at fault.
+        """
+        with within("model", self.model):
+            return self.model.build(self.sampling if sampling is None else sampling)
+
     def task(self) -> ArrayTask:
         """Make the model, and load what it is certified on.
 
@@ -112,7 +129,7 @@ class Configuration(Section):
         InvalidInputError
             If the layout's levels were fitted on one of the items.
         """
-        task = self.data.task(self.model.build(self.sampling))
+        task = self.data.task(self.build_model())
         self.layout.require_unseen(task.items)
         return task
 
@@ -127,8 +144,19 @@ class Configuration(Section):
             Told what takes long.
         """
         del out, say
-        smoothing = Smoothing(self.layout.build(self.noise, self.data), self.sampling.build(), self.noise.build())
-        return self.task(), smoothing, self.certificate.build(self.noise.build(), self.noise.threat())
+        with within("noise", self.noise):
+            noise, threat = self.noise.build(), self.noise.threat()
+        with within("layout", self.layout):
+            layout = self.layout.build(self.noise, self.data)
+        with within("sampling", self.sampling):
+            plan = self.sampling.build()
+        with within("certificate", self.certificate):
+            proven = self.certificate.build(noise, threat)
+        return self.task(), Smoothing(layout, plan, noise), proven
+
+    def calibration_data(self) -> ItemSet | None:
+        """Load the items that may be looked at; None where none are named."""
+        return None if self.calibration is None else self.calibration_items()
 
     def calibration_items(self) -> ItemSet:
         """Load the items that levels are fitted on.

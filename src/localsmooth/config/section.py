@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Union, no_type_check
+from typing import Annotated, Any, ClassVar, Union, no_type_check
 
 from pydantic import (
     AfterValidator,
@@ -27,7 +27,15 @@ __all__ = ["AnyOf", "ExistingPath", "Named", "Section", "sections_of", "selected
 
 
 class Section(BaseModel):
-    """Base of all sections: unknown keys are errors, values do not change after validation."""
+    """Base of all sections: unknown keys are errors, values do not change after validation.
+
+    Attributes
+    ----------
+    arguments
+        The keys that give what a section makes its arguments, by the arguments' names where these are others.
+    """
+
+    arguments: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 

@@ -76,7 +76,7 @@ def graph_items(
     if settings.limits != AttackLimits():
         ledger.leave(f"not checked: that the collective problem allows every perturbation{settings.limits.words()}")
     if settings.strictly_local:
-        ledger.note(f"that the classifier sees no farther than {sampled.depth} hops is taken from the run")
+        ledger.trust(f"the classifier sees no farther than {sampled.depth} hops, as the run says")
     return [_Item(name, sampled, settled, record.class_names)]
 
 
@@ -132,6 +132,8 @@ class _Item(CheckedItem):
             for one, other in ends:
                 wider[one] |= near[other]
                 wider[other] |= near[one]
+            if np.array_equal(wider, near):  # whatever depth a stranger's run claims
+                break
             near = wider
         return near.T
 

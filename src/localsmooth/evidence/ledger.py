@@ -105,6 +105,7 @@ class Ledger:
     checked: list[Checked] = field(default_factory=list[Checked])
     unchecked: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    trusted: list[str] = field(default_factory=list[str])
 
     @contextmanager
     def step(self, what: str) -> Generator[None]:
@@ -138,9 +139,13 @@ class Ledger:
         """Take down what is weaker than it could be."""
         self.notes.append(text)
 
+    def trust(self, what: str) -> None:
+        """Take down what this run says of itself, and no verification from a run alone can show."""
+        self.trusted.append(what)
+
     def close(self, trusted: tuple[str, ...]) -> Verification:
-        """What was found."""
-        return Verification(tuple(self.checked), tuple(self.unchecked), tuple(self.notes), trusted)
+        """What was found, with what is taken on trust of every run."""
+        return Verification(tuple(self.checked), tuple(self.unchecked), tuple(self.notes), (*trusted, *self.trusted))
 
 
 def demand(holds: bool, step: str, problem: str) -> None:

@@ -5,13 +5,14 @@ from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
 from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model
 from localsmooth.models.denoiser import Denoiser
-from localsmooth.models.exported import evaluated
+from localsmooth.models.exported import evaluated, is_exported, require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
-from localsmooth.models.huggingface import HuggingFaceModel, is_hub_name
+from localsmooth.models.huggingface import HuggingFaceModel
+from localsmooth.models.huggingface_folder import HuggingFaceFolder, is_hub_name, named_labels
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
-from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.models.replica import can_be_copied, replica_of
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.models.told import encoded_levels, level_channel
 from localsmooth.models.torch_model import TorchModel, working_precision
@@ -20,6 +21,7 @@ __all__ = [
     "Adapter",
     "CallableModel",
     "Denoiser",
+    "HuggingFaceFolder",
     "HuggingFaceModel",
     "Model",
     "ModelCheck",
@@ -28,6 +30,7 @@ __all__ = [
     "Preprocessing",
     "TorchModel",
     "Upsample",
+    "can_be_copied",
     "check_batch",
     "check_form",
     "check_item",
@@ -36,12 +39,14 @@ __all__ = [
     "describe_module",
     "encoded_levels",
     "evaluated",
-    "has_hooks",
+    "is_exported",
     "is_hub_name",
     "lasting_name",
     "level_channel",
+    "named_labels",
     "output_tensor",
     "replica_of",
+    "require_evaluation_mode",
     "segmentation_network",
     "tensor_digest",
     "working_precision",

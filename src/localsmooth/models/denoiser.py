@@ -15,7 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.models.changing import changing_attributes, values_text, watching
 from localsmooth.models.exported import require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module
-from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.models.replica import can_be_copied, replica_of
 
 __all__ = ["Denoiser"]
 
@@ -47,6 +47,8 @@ class Denoiser:
     told: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.function, torch.export.ExportedProgram):
+            object.__setattr__(self, "function", self.function.module())
         if not callable(self.function):  # pyright: ignore[reportUnnecessaryComparison] (callers may not check)
             raise InvalidInputError("denoiser", f"got {self.function!r}", "Pass a module, or a function of a batch")
         self._require_evaluation_mode()
@@ -99,7 +101,7 @@ class Denoiser:
     @property
     def concurrent(self) -> bool:
         """Whether replicas share nothing that a call could change, as far as can be told."""
-        return self._module is not None and not has_hooks(self._module)
+        return self._module is not None and can_be_copied(self._module)
 
     def replica(self) -> Denoiser:
         """The same denoiser for another thread."""

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from localsmooth.models.class_source import class_source
+from localsmooth.models.compiled import compiled_parts, is_compiled_method
 
 __all__ = ["attribute_digests", "describe", "describe_module", "hooks_of", "lasting_name", "tensor_digest"]
 
@@ -87,7 +88,8 @@ def hooks_of(part: nn.Module) -> list[list[object]]:
 
 
 def _own(part: nn.Module) -> dict[str, object]:
-    return {name: value for name, value in part.__dict__.items() if name not in _BOOKKEEPING}
+    found = {name: value for name, value in part.__dict__.items() if name not in _BOOKKEEPING}
+    return {name: value for name, value in found.items() if not is_compiled_method(value)}
 
 
 def _dotted(part: str, name: str) -> str:
@@ -209,9 +211,10 @@ class _Description:
             kind = type(part)
             own = {n: v for n, v in _own(part).items() if _dotted(name, n) not in without}
             hooks = hooks_of(part)
+            compiled = "".join(self.of(each, depth) for each in compiled_parts(part))
             lines.append(
                 f"{name} {lasting_name(kind)} {self.of(own, depth)} {self.of(hooks, depth)} "
-                f"{self._of_classes(kind, 'forward', depth)}"
+                f"{self._of_classes(kind, 'forward', depth)}{compiled}"
             )
         return "\n".join(lines)
 

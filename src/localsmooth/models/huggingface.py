@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import nn
 
-from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.adapter import Bounds, Upsample
 from localsmooth.models.denoiser import Denoiser
+from localsmooth.models.huggingface_folder import HuggingFaceFolder, named_labels
+from localsmooth.models.huggingface_resizing import Resizing, resizing_of
 from localsmooth.models.mask_queries import semantic_scores
 from localsmooth.models.preprocessing import Number, Preprocessing
 from localsmooth.models.torch_model import TorchModel
-from localsmooth.seeds import torch_seeded
 
-__all__ = ["HuggingFaceModel", "is_hub_name"]
+__all__ = ["HuggingFaceModel"]
 
-_HUB_NAME = re.compile(r"^\w[\w.-]*(/[\w.-]+)?$")
 _WHITE = 255  # of the pictures of 8 bits that image processors take
-_SHOWN = 3
 _TASK = "the task is semantic"  # what OneFormer is told in words
 
 Size = tuple[int, int]
@@ -36,8 +33,8 @@ class HuggingFaceModel(TorchModel):
 
     Heads of one score for each class and place (SegFormer, UPerNet, DPT, BEiT, …), and those of masks with classes
     (MaskFormer, Mask2Former, OneFormer, EoMT), whose semantic scores are made as the library's own post-processing
-    makes them. Scores are interpolated to the size of the input. The image processor's normalisation and order of
-    channels belong to the model; its resizing does not: noise and certificates live in pictures of the size given.
+    makes them. The image processor's normalisation, order of channels and resizing belong to the model, and scores are
+    interpolated to the size of the input: noise and certificates live in pictures of the size given.
 
     Parameters
     ----------
@@ -48,9 +45,13 @@ class HuggingFaceModel(TorchModel):
     preprocessing
         In place of the image processor's normalisation, in the units of the items; the folder needs no image processor
         then.
+    resize
+        True: interpolate pictures inside the model to the size that the image processor makes of them, if there is one;
+        up to its rounding to grey levels, and to what cubic interpolation leaves of them beyond black and white. A
+        size: to this height and width. False: the network is given pictures in their own size.
     pad_multiple
         Extend inputs by mirroring to a multiple of this many pixels; outputs are cropped back. Not with
-        `preprocessing`, which has its own.
+        `preprocessing`, which has its own, and not where pictures are resized.
     threshold
         For heads with one channel: label 1 where its logit exceeds this.
     upsample
@@ -76,6 +77,7 @@ class HuggingFaceModel(TorchModel):
         *,
         bounds: Bounds = (0, 1),
         preprocessing: Preprocessing | None = None,
+        resize: bool | Size = True,
         pad_multiple: int | None = None,
         threshold: Number | None = None,
         upsample: Upsample = True,
@@ -92,8 +94,12 @@ class HuggingFaceModel(TorchModel):
         processor = folder.processor(needed=preprocessing is None)
         if preprocessing is None:
             preprocessing = Preprocessing(*_moments(processor, bounds), pad_multiple=pad_multiple)
+        resizing = _resizing(resize, processor)
+        if resizing is not None and preprocessing.pad_multiple is not None:
+            raise InvalidInputError("pad_multiple", "pictures are resized", "Leave it out, or pass resize=False")
         segmenter = _Segmenter(
-            folder.network(pickled),
+            folder.segmenter(pickled),
+            resizing=resizing,
             queries=folder.has_queries,
             mask_size=folder.mask_size(processor),
             task=folder.task(),
@@ -113,12 +119,7 @@ class HuggingFaceModel(TorchModel):
             compile=compile,
             denoiser=denoiser,
         )
-        self.class_names = _names(folder.config.id2label, self.classes)
-
-
-def is_hub_name(source: str) -> bool:
-    """Whether a text may be the name of a model on the hub, such as "owner/model"."""
-    return _HUB_NAME.match(source) is not None
+        self.class_names = named_labels(folder.config.id2label, self.classes)
 
 
 class _Segmenter(nn.Module):
@@ -128,6 +129,8 @@ class _Segmenter(nn.Module):
     ----------
     network
         The network.
+    resizing
+        What is done to the size of pictures; None for nothing.
     queries
         Whether its head predicts masks with classes.
     mask_size
@@ -141,10 +144,18 @@ class _Segmenter(nn.Module):
     task: torch.Tensor | None
 
     def __init__(
-        self, network: nn.Module, *, queries: bool, mask_size: Size | None, task: torch.Tensor | None, flipped: bool
+        self,
+        network: nn.Module,
+        *,
+        resizing: Resizing | None,
+        queries: bool,
+        mask_size: Size | None,
+        task: torch.Tensor | None,
+        flipped: bool,
     ) -> None:
         super().__init__()
         self.network = network
+        self.resizing = resizing
         self.queries = queries
         self.mask_size = mask_size
         self.flipped = flipped
@@ -154,6 +165,8 @@ class _Segmenter(nn.Module):
         """Return the scores of every class, as coarse as the network makes them."""
         if self.flipped:
             batch = batch.flip(1)
+        if self.resizing is not None:
+            batch = self.resizing(batch)
         told = {} if self.task is None else {"task_inputs": self.task.expand(len(batch), -1)}
         made = self.network(pixel_values=batch, **told)
         if not self.queries:
@@ -186,76 +199,34 @@ _MASK_SIZES: Mapping[str, Callable[[Any, Any], Size | None]] = {
 _TOLD = "oneformer"
 
 
-class _Folder:
-    """What transformers finds under a name: configuration, network, image processor, tokens of a task."""
+class _Folder(HuggingFaceFolder):
+    """A folder with a segmenter: network, image processor, tokens of a task."""
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
-        self._library = _transformers()
-        path = expanded(source)
-        self._name = str(path) if path.is_dir() else str(source)
-        if not path.is_dir() and not is_hub_name(self._name):
-            raise InvalidInputError(
-                "source",
-                f"there is no folder {self._name}",
-                "Pass a folder that save_pretrained wrote, or a name on the hub, such as owner/model",
-            )
-        self.config: Any = self._read(self._library.AutoConfig.from_pretrained, "its configuration")
-        semantic: Any = importlib.import_module("transformers.models.auto.modeling_auto")
+        super().__init__(source)
         self.has_queries = self.config.model_type in _MASK_SIZES
-        if not self.has_queries and type(self.config) not in semantic.MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING:
+        if not self.has_queries and not self.can_be("SEMANTIC_SEGMENTATION"):
+            semantic: Any = importlib.import_module("transformers.models.auto.modeling_auto")
             known = sorted({*semantic.MODEL_FOR_SEMANTIC_SEGMENTATION_MAPPING_NAMES, *_MASK_SIZES})
             raise InvalidInputError(
                 "source",
-                f"{self._name} is of the kind {self.config.model_type}, which has no head for semantic segmentation",
-                f"Pass one of {', '.join(known)}; or load it, and wrap it in TorchModel(module, select=…)",
+                f"{self.name} is of the kind {self.config.model_type}, which has no head for semantic segmentation",
+                "Pass it to localsmooth.tasks.tokens.HuggingFaceTagger"
+                if self.tags_tokens
+                else f"Pass one of {', '.join(known)}; or load it, and wrap it in TorchModel(module, select=…)",
             )
 
-    def _read(self, read: Callable[..., Any], what: str, **options: object) -> Any:
-        try:
-            return read(self._name, trust_remote_code=False, **options)
-        except Exception as error:  # what transformers raises depends on the file, its version and the network
-            problem = f"transformers cannot load {what} from {self._name}: {_first_line(error)}"
-            remedy = "Pass a folder that save_pretrained wrote, of a model whose code comes with transformers"
-            raise InvalidInputError("source", problem, remedy) from error
-
-    def network(self, pickled: bool) -> nn.Module:
+    def segmenter(self, pickled: bool) -> nn.Module:
         """Load the network, complete, in evaluation mode."""
         kind = "AutoModelForUniversalSegmentation" if self.has_queries else "AutoModelForSemanticSegmentation"
-        if not pickled and os.path.isdir(self._name):
-            files = sorted(os.listdir(self._name))
-            if any(name.endswith(".bin") for name in files) and not any(f.endswith(".safetensors") for f in files):
-                raise InvalidInputError(
-                    "source",
-                    f"the weights in {self._name} are pickled ({', '.join(f for f in files if f.endswith('.bin'))}), "
-                    "and reading pickles can run code",
-                    "Save them again with save_pretrained, which writes safetensors; or pass pickled=True if you trust "
-                    "whom they are from",
-                )
-        with torch_seeded(0):  # of weights that are missing, which are refused below
-            loaded = self._read(
-                getattr(self._library, kind).from_pretrained,
-                "its weights" if pickled else "its weights as safetensors",
-                use_safetensors=None if pickled else True,
-                output_loading_info=True,
-            )
-        network, found = cast("tuple[nn.Module, Mapping[str, Any]]", loaded)
-        if missing := sorted(map(str, (*found["missing_keys"], *found.get("mismatched_keys", ())))):
-            shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if missing[_SHOWN:] else "")
-            made = ", ".join(getattr(self.config, "architectures", None) or ["a model"])
-            raise InvalidInputError(
-                "source",
-                f"{self._name} holds {made} without the weights of {type(network).__name__}: {shown}",
-                "Pass a model that was trained for semantic segmentation",
-            )
-        _forget_names(network)
-        return network
+        return self.network(kind, "semantic segmentation", pickled)
 
     def processor(self, *, needed: bool) -> Any:
         """Load the image processor; None if there is none, and nobody needs it."""
         # A file with the names of its classes, which it would download.
         more = {"class_info_file": None} if self.config.model_type == _TOLD else {}
         try:
-            return self._read(self._library.AutoImageProcessor.from_pretrained, "its image processor", **more)
+            return self.read("AutoImageProcessor", "its image processor", **more)
         except InvalidInputError as error:
             if not needed:
                 return None
@@ -270,7 +241,7 @@ class _Folder:
         """Tokens that ask for semantic segmentation, of shape (1, tokens); None for networks that are not told."""
         if self.config.model_type != _TOLD:
             return None
-        tokenizer = self._read(self._library.AutoTokenizer.from_pretrained, "its tokenizer")
+        tokenizer = self.read("AutoTokenizer", "its tokenizer")
         made = tokenizer([_TASK], padding="max_length", max_length=self.config.task_seq_len, truncation=True)
         return torch.tensor(made["input_ids"]) * torch.tensor(made["attention_mask"])
 
@@ -288,33 +259,26 @@ def _moments(processor: Any, bounds: Bounds) -> tuple[Sequence[float] | None, Se
     return [each / scale + low for each in _listed(mean)], [each / scale for each in _listed(deviation)]
 
 
+def _resizing(resize: bool | Size, processor: Any) -> Resizing | None:
+    """Make what was asked for."""
+    if not isinstance(resize, bool):
+        size: Any = tuple(resize)
+        if len(size) != 2 or not all(isinstance(edge, int) and edge > 0 for edge in size):
+            raise InvalidInputError("resize", f"got {resize}", "Pass True, False, or height and width")
+        return Resizing(size)
+    if not resize or processor is None:
+        return None
+    moments, flipped = _moments(processor, (0, _WHITE)), getattr(processor, "do_flip_channel_order", False)
+    mean, deviation = (
+        torch.tensor(values or [each]).reshape(1, -1, 1, 1) for values, each in zip(moments, (0.0, 1.0), strict=True)
+    )
+
+    def normalised(pixels: torch.Tensor) -> torch.Tensor:
+        made = (pixels - mean) / deviation
+        return made.flip(1) if flipped else made
+
+    return resizing_of(processor, normalised)
+
+
 def _listed(values: float | Sequence[float]) -> list[float]:
     return [float(values)] if isinstance(values, int | float) else [float(each) for each in values]
-
-
-def _names(known: Mapping[int, str] | None, classes: int) -> tuple[str, ...] | None:
-    """Name of every class, each once; None where nobody named them."""
-    names = [str((known or {}).get(number, "")) for number in range(classes)]
-    if not known or len(known) != classes or all(name in ("", f"LABEL_{n}") for n, name in enumerate(names)):
-        return None
-    return tuple(name if name and names.count(name) == 1 else f"{name} ({n})" for n, name in enumerate(names))
-
-
-def _forget_names(network: nn.Module) -> None:
-    """Let a network forget where it was read, so that a copy of the folder elsewhere is the same model."""
-    for part in network.modules():
-        for holder in (part, getattr(part, "config", None)):
-            for name in ("name_or_path", "_name_or_path"):
-                if name in getattr(holder, "__dict__", {}):
-                    setattr(holder, name, "")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _transformers() -> Any:
-    try:
-        return importlib.import_module("transformers")
-    except ImportError as error:
-        raise ImportError("HuggingFaceModel needs transformers: pip install 'localsmooth[huggingface]'") from error

@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from torch import nn
 
+from localsmooth.models.exported import holds_exported
 from localsmooth.models.fingerprint import hooks_of
 
-__all__ = ["has_hooks", "replica_of"]
+__all__ = ["can_be_copied", "has_hooks", "replica_of"]
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -19,6 +20,16 @@ def has_hooks(module: nn.Module) -> bool:
     return any(hooks for part in module.modules() for hooks in hooks_of(part))
 
 
+def can_be_copied(module: nn.Module) -> bool:
+    """Whether copies of a module share nothing that a call could change, as far as can be told."""
+    return not (has_hooks(module) or holds_exported(module))
+
+
 def replica_of(module: Module) -> Module:
-    """Copy every part of a module and its buffers, which a call may write to, on the same weights."""
+    """Copy every part of a module and its buffers, which a call may write to, on the same weights.
+
+    A program of torch.export, and what holds one, is returned as it is: a copy would forget that its mode is baked in.
+    """
+    if holds_exported(module):
+        return module
     return copy.deepcopy(module, {id(tensor): tensor for tensor in module.parameters()})

@@ -6,24 +6,24 @@ import copy
 import hashlib
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
-from types import EllipsisType
+from types import EllipsisType, NoneType
 from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import nn
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models.adapter import Adapter, Bounds, ClassAxis, Upsample
 from localsmooth.models.base import OutputKind
 from localsmooth.models.changing import changing_attributes, values_text, watching
 from localsmooth.models.denoiser import Denoiser
-from localsmooth.models.exported import input_shape, is_exported, require_evaluation_mode
+from localsmooth.models.exported import input_shape, require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module
 from localsmooth.models.outputs import named_output, output_tensor
 from localsmooth.models.preprocessing import Number, Preprocessing
-from localsmooth.models.replica import has_hooks, replica_of
+from localsmooth.models.replica import can_be_copied, replica_of
 
 __all__ = ["TorchModel", "working_precision"]
 
@@ -103,6 +103,7 @@ class TorchModel(Adapter):
     ) -> None:
         if isinstance(module, torch.export.ExportedProgram):
             module = module.module()
+        require_kind("reset", reset, str, NoneType)
         if reset is not None and not callable(getattr(module, reset, None)):
             problem = f"{type(module).__name__} has no method {reset!r}"
             raise InvalidInputError("reset", problem, "Name a method of the module that takes no arguments")
@@ -120,6 +121,8 @@ class TorchModel(Adapter):
             told=told,
             denoiser=denoiser,
         )
+        if not callable(select):
+            require_kind("select", select, str, int, NoneType)
         self._select = select
         self._reset = reset
         self._input_shape = input_shape(module)
@@ -223,15 +226,12 @@ class TorchModel(Adapter):
     def concurrent(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether replicas share nothing that a call could change, as far as can be told."""
         alone = self._denoiser is None or self._denoiser.concurrent
-        return alone and not (
-            self.compile or has_hooks(self.module) or callable(self._select) or is_exported(self.module)
-        )
+        return alone and not (self.compile or callable(self._select) or not can_be_copied(self.module))
 
     def replica(self) -> TorchModel:
         """The same model for another thread: a copy of every part, on the same weights."""
         made = copy.copy(self)
-        # A copy of an exported program would forget that its mode is baked in.
-        made.module = self.module if is_exported(self.module) else replica_of(self.module)
+        made.module = replica_of(self.module)
         made._denoiser = None if self._denoiser is None else self._denoiser.replica()
         return made
 

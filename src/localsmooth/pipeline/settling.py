@@ -20,6 +20,9 @@ class Settling:
     budgets) is less than a share higher than at half as many samples. Items that certify nothing yet go on. Which
     rounds are looked at depends on numbers of samples alone.
 
+    What was seen is not kept: a run that goes on after an interruption looks anew, and ends an item no sooner than when
+    it has doubled the samples since. Where it ends may then differ, and what is promised there does not.
+
     Valid for what holds at every number of samples at once, and for nothing else.
 
     Parameters

@@ -1,12 +1,15 @@
 """Show a result: a self-contained HTML page, and figures for publications. Nothing is computed here but pictures."""
 
 from localsmooth.report.drawing import ItemDrawing, draw_curves
-from localsmooth.report.figures import curves_figure, item_figure, save_figure
+from localsmooth.report.figures import curves_figure, graph_figure, item_figure, overlap_figure, save_figure
+from localsmooth.report.fonts import lettered, letters_of
+from localsmooth.report.graph_drawing import draw_graph, flip_kinds
 from localsmooth.report.html import render_report, write_report
 from localsmooth.report.locality import levels_figure, locality_figure, render_locality
 from localsmooth.report.notebook import result_html
 from localsmooth.report.nothing import reach_of_result, why_nothing
 from localsmooth.report.overlap import overlap_table
+from localsmooth.report.overlap_drawing import draw_overlaps
 from localsmooth.report.panel import Panel
 from localsmooth.report.pdf import write_pdf
 from localsmooth.report.places import Places, choose_places
@@ -51,14 +54,21 @@ __all__ = [
     "curves_by_kind",
     "curves_figure",
     "draw_curves",
+    "draw_graph",
+    "draw_overlaps",
     "ended",
+    "flip_kinds",
     "foundations",
+    "graph_figure",
     "has_target",
     "headline_target",
     "inline_title",
     "item_figure",
+    "lettered",
+    "letters_of",
     "levels_figure",
     "locality_figure",
+    "overlap_figure",
     "overlap_table",
     "percent",
     "points_table",

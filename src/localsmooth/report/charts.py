@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from localsmooth.report.palette import method_color
-from localsmooth.report.summary import curve, has_target, method_label, shown_targets
+from localsmooth.report.summary import budget_label, curve, has_target, method_label, shown_targets
 from localsmooth.results import run_info, target_title
 
 __all__ = ["Chart", "Series", "band", "budget_reach", "charts", "dashes", "drawn_chart", "staircase"]
@@ -68,7 +68,7 @@ def charts(results: Mapping[str, xr.Dataset], kind: str = "") -> list[Chart]:
     """The diagrams of all targets, each with every bound of every method; `kind` tells what the budget buys."""
     run = run_info(next(iter(results.values())))
     limit = budget_reach(results)
-    label = f"budget ε  ({run.norm} norm, {run.units})"
+    label = budget_label(run, "budget")
     made: list[Chart] = []
     for target in shown_targets(results):
         series = [

@@ -22,12 +22,12 @@ from localsmooth.report.palette import class_colors, method_color
 from localsmooth.report.panel import panel_of
 from localsmooth.report.pictures import class_picture, input_picture, radius_picture
 from localsmooth.report.plane import Picturing
-from localsmooth.report.summary import curve, curves_by_kind, has_target, inline_title, method_label
+from localsmooth.report.summary import budget_label, curve, curves_by_kind, has_target, inline_title, method_label
 from localsmooth.report.tables import percent
 from localsmooth.report.waveform import draws_waveform, envelope
 from localsmooth.results import ItemView, RunInfo, counts_outputs, item_view, kind_curve, run_info, validate
 
-__all__ = ["ItemDrawing", "draw_curves", "plain"]
+__all__ = ["ItemDrawing", "budget_axes", "draw_curves", "plain"]
 
 _SMALL = 7
 _COLUMNS = 1000  # of a waveform: more make files large and show nothing
@@ -68,10 +68,24 @@ def draw_curves(axes: Axes, results: Mapping[str, xr.Dataset], target: str) -> N
                 linewidth=1.2,
                 label=plain(f"{method_label(method, dataset)}, {bound}"),
             )
-    run = run_info(next(iter(results.values())))
-    axes.set_xlabel(plain(f"budget ε ({run.norm}, {run.units})"), fontsize=8)
+    budget_axes(axes, run_info(next(iter(results.values()))), "budget", budget_reach(results))
     axes.set_ylabel(plain(inline_title(target)), fontsize=8)
-    axes.set_xlim(0, budget_reach(results))
+
+
+def budget_axes(axes: Axes, run: RunInfo, kind: str, limit: float) -> None:
+    """Make axes of shares against the budget, from 0 to a limit; curves are drawn before.
+
+    Parameters
+    ----------
+    axes
+        Where to draw.
+    run, kind
+        What the budget is.
+    limit
+        Its largest value.
+    """
+    axes.set_xlabel(plain(budget_label(run, kind)), fontsize=8)
+    axes.set_xlim(0, limit)
     axes.set_ylim(0, 1)
     axes.tick_params(labelsize=_SMALL)
     axes.grid(color="#e6e9ec", linewidth=0.6)

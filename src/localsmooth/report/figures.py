@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,26 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator
 
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
 from localsmooth.report.drawing import ItemDrawing, draw_curves
+from localsmooth.report.graph_drawing import draw_graph, flip_kinds
+from localsmooth.report.overlap_drawing import draw_overlaps
 from localsmooth.results import RATIO
 
-__all__ = ["LANE", "compose_item", "curves_figure", "item_figure", "item_maps", "save_figure"]
+__all__ = [
+    "LANE",
+    "compose_graph",
+    "compose_item",
+    "curves_figure",
+    "graph_figure",
+    "item_figure",
+    "item_maps",
+    "overlap_figure",
+    "save_figure",
+]
 
 LANE = 0.75
 """Height in inches of each of a sequence's maps, which lie below each other."""
@@ -47,6 +60,60 @@ def curves_figure(
     figure = _figure(size)
     draw_curves(figure.add_subplot(), results, target)
     return figure
+
+
+def overlap_figure(
+    overlaps: Mapping[str, xr.Dataset], classes: Sequence[str] = (), size: tuple[float, float] = (3.4, 2.5)
+) -> Figure:
+    """Curves of the certified IoU against the budget.
+
+    Parameters
+    ----------
+    overlaps
+        From `certified_overlap`, by the name of their method.
+    classes
+        Names of the classes; the mean over classes where there are none.
+    size
+        Width and height in inches.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is nothing to draw, or no such class.
+    """
+    figure = _figure(size)
+    draw_overlaps(figure.add_subplot(), overlaps, classes)
+    return figure
+
+
+def graph_figure(dataset: xr.Dataset, size: tuple[float, float] = (7.0, 3.6)) -> Figure:
+    """Draw the nodes of a graph in the colours of what each tolerates, once for each kind of flips.
+
+    Parameters
+    ----------
+    dataset
+        A result on a graph.
+    size
+        Width and height in inches.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is none, or has no budget above 0.
+    """
+    figure = _figure(size)
+    compose_graph(figure, dataset)
+    return figure
+
+
+def compose_graph(figure: Figure | SubFigure, dataset: xr.Dataset) -> None:
+    """Draw a graph into a figure, or a part of one; arguments as for `graph_figure`."""
+    kinds = flip_kinds(dataset) or [None]
+    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False).ravel().tolist(), kinds, strict=True):
+        bar = figure.colorbar(draw_graph(axes, dataset, kind), ax=axes, shrink=0.9, orientation="horizontal", pad=0.04)
+        bar.ax.tick_params(labelsize=6)
+        bar.locator = MaxNLocator(integer=True)
+        bar.update_ticks()
 
 
 def item_figure(

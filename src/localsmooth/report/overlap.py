@@ -16,11 +16,19 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.report.charts import Chart, Series, band, drawn_chart, staircase
 from localsmooth.report.palette import method_color
 from localsmooth.report.promise import promise
-from localsmooth.report.summary import method_label, value_at
+from localsmooth.report.summary import budget_label, method_label, value_at
 from localsmooth.report.tables import Table, percent
 from localsmooth.results import RunInfo, budget_kinds, run_info, symbol
 
-__all__ = ["OverlapPanel", "overlap_panel", "overlap_table", "overlaps_of"]
+__all__ = [
+    "OverlapPanel",
+    "overlap_curves",
+    "overlap_mean",
+    "overlap_panel",
+    "overlap_reach",
+    "overlap_table",
+    "overlaps_of",
+]
 
 _NOTE = (
     "Means over the items that have the class among their labels, rounded down. Whatever one perturbation within the "
@@ -55,7 +63,7 @@ def overlap_panel(overlaps: Mapping[str, xr.Dataset], colors: Mapping[str, str])
     return OverlapPanel(promises, _charts(overlaps, colors), overlap_table(overlaps))
 
 
-def _curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
+def overlap_curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
     """Overlaps over each kind of budget that has any above 0, the others being 0, as dimension `budget`."""
     kinds = budget_kinds(dataset)
     used = [kind for kind in reversed(kinds) if dataset.sizes[kind] > 1] or list(kinds[:1])
@@ -63,7 +71,7 @@ def _curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
     return {kind: one if kind == "budget" else one.rename({kind: "budget"}) for kind, one in alone.items()}
 
 
-def _mean(values: xr.DataArray) -> Float[np.ndarray, "*shape"]:
+def overlap_mean(values: xr.DataArray) -> Float[np.ndarray, "*shape"]:
     """Mean over the items that have a value."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice")
@@ -74,14 +82,19 @@ def _charts(overlaps: Mapping[str, xr.Dataset], colors: Mapping[str, str]) -> li
     """Diagrams of the mean IoU: proven, left by the best attack, and as measured without a perturbation."""
     first = run_info(next(iter(overlaps.values())))
     made: list[Chart] = []
-    for kind in _curves(next(iter(overlaps.values()))):
-        alone = {method: _curves(dataset)[kind] for method, dataset in overlaps.items() if kind in _curves(dataset)}
-        limit = max(_reach(dataset) for dataset in alone.values())
+    by_method = {method: overlap_curves(dataset) for method, dataset in overlaps.items()}
+    for kind in next(iter(by_method.values())):
+        alone = {
+            method: overlap_curves(dataset)[kind]
+            for method, dataset in overlaps.items()
+            if kind in overlap_curves(dataset)
+        }
+        limit = max(overlap_reach(dataset) for dataset in alone.values())
         series: list[Series] = []
         for method, dataset in alone.items():
             name, budgets = method_label(method, dataset), dataset["budget"].values
-            measured = np.full(budgets.size, float(_mean(dataset["candidate_iou"].mean("class", skipna=True))))
-            low, high = (np.nan_to_num(_mean(dataset[each])) for each in ("mean_iou", "mean_iou_upper"))
+            measured = np.full(budgets.size, float(overlap_mean(dataset["candidate_iou"].mean("class", skipna=True))))
+            low, high = (np.nan_to_num(overlap_mean(dataset[each])) for each in ("mean_iou", "mean_iou_upper"))
             for words, dash, values, area in (
                 ("certified", "", low, band(budgets, low, high, limit)),
                 ("attack leaves", "9 4", high, ""),
@@ -90,7 +103,7 @@ def _charts(overlaps: Mapping[str, xr.Dataset], colors: Mapping[str, str]) -> li
                 shown, path = [round(float(value), 6) for value in values], staircase(budgets, values, limit)
                 series.append(Series(f"{name} · {words}", colors[method], dash, budgets.tolist(), shown, path, area))
         words = "" if kind == "budget" else f", {kind} only"
-        label = f"budget {symbol(kind)}  ({first.norm} norm, {first.units})"
+        label = budget_label(first, kind)
         made.append(drawn_chart("overlap", f"Certified mean IoU{words}", label, series, limit))
     return made
 
@@ -110,7 +123,8 @@ def _some_budgets(dataset: xr.Dataset, count: int) -> list[float]:
     return dataset["budget"].values[np.unique(np.linspace(0, last, count).round().astype(int))].tolist()
 
 
-def _reach(dataset: xr.Dataset) -> float:
+def overlap_reach(dataset: xr.Dataset) -> float:
+    """End of the budget axis: a little beyond the last budget at which attacks leave anything."""
     budgets = dataset["budget"].values
     alive = budgets[(dataset["mean_iou_upper"] > 0).any("item").values]
     return min(float(budgets[-1]), 1.1 * float(alive.max(initial=0.0)) or float(budgets[-1])) or 1.0
@@ -127,9 +141,13 @@ def overlap_table(overlaps: Mapping[str, xr.Dataset], count: int = 7) -> list[tu
         Number of budgets.
     """
     made: list[tuple[str, Table]] = []
-    kinds = list(dict.fromkeys(kind for dataset in overlaps.values() for kind in _curves(dataset)))
-    for kind in kinds:
-        alone = {method: _curves(dataset)[kind] for method, dataset in overlaps.items() if kind in _curves(dataset)}
+    by_method = {method: overlap_curves(dataset) for method, dataset in overlaps.items()}
+    for kind in dict.fromkeys(kind for curves in by_method.values() for kind in curves):
+        alone = {
+            method: overlap_curves(dataset)[kind]
+            for method, dataset in overlaps.items()
+            if kind in overlap_curves(dataset)
+        }
         budgets = _some_budgets(next(iter(alone.values())), count)
         headings = [
             "Method",
@@ -141,17 +159,17 @@ def overlap_table(overlaps: Mapping[str, xr.Dataset], count: int = 7) -> list[tu
         rows: list[list[str]] = []
         for method, dataset in alone.items():
             name, where = method_label(method, dataset), dataset["budget"].values
-            measured = _mean(dataset["candidate_iou"])
+            measured = overlap_mean(dataset["candidate_iou"])
             cells = partial(_cells, budgets, where)
 
             for number, called in enumerate(dataset["class"].values.tolist()):
-                proven = _mean(dataset["iou"].isel({"class": number}))
+                proven = overlap_mean(dataset["iou"].isel({"class": number}))
                 if not np.isnan(proven).all():
                     rows.append([name, called, "IoU", _percent(float(measured[number])), *cells(proven)])
-            over = _percent(float(_mean(dataset["candidate_iou"].mean("class", skipna=True))))
-            rows.append([name, "mean", "IoU", over, *cells(_mean(dataset["mean_iou"]))])
-            rows.append([name, "mean", "IoU, attack leaves", over, *cells(_mean(dataset["mean_iou_upper"]))])
-            rows.append([name, "mean", "Dice", "–", *cells(_mean(dataset["mean_dice"]))])
+            over = _percent(float(overlap_mean(dataset["candidate_iou"].mean("class", skipna=True))))
+            rows.append([name, "mean", "IoU", over, *cells(overlap_mean(dataset["mean_iou"]))])
+            rows.append([name, "mean", "IoU, attack leaves", over, *cells(overlap_mean(dataset["mean_iou_upper"]))])
+            rows.append([name, "mean", "Dice", "–", *cells(overlap_mean(dataset["mean_dice"]))])
         made.append(("" if kind == "budget" else f"{kind.capitalize()} only", Table(headings, rows, 3, _NOTE)))
     return made
 

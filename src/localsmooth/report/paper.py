@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -201,12 +202,14 @@ def _longest(text: str, size: float) -> float:
     return max((_width(word, size, True) for word in text.split()), default=0.0)
 
 
-@lru_cache(maxsize=20_000)
 def _width(text: str, size: float, bold: bool = False) -> float:
-    """Width of a line in points."""
-    if not text:
-        return 0.0
-    font = FontProperties(size=size, weight="bold" if bold else "normal")
+    """Width of a line in points, in the fonts that texts are written in now."""
+    return _measured(text, size, bold, tuple(matplotlib.rcParams["font.family"])) if text else 0.0
+
+
+@lru_cache(maxsize=20_000)
+def _measured(text: str, size: float, bold: bool, families: tuple[str, ...]) -> float:
+    font = FontProperties(family=list(families), size=size, weight="bold" if bold else "normal")
     return float(_FONTS.get_text_width_height_descent(text, font, False)[0])
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import matplotlib
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
@@ -16,9 +18,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from localsmooth.disk import write_atomically
 from localsmooth.report.answers import answers
 from localsmooth.report.drawing import ItemDrawing, draw_curves, plain
-from localsmooth.report.figures import LANE, compose_item, item_maps
+from localsmooth.report.figures import LANE, compose_graph, compose_item, item_maps
+from localsmooth.report.fonts import lettered, letters_of
+from localsmooth.report.graph_drawing import flip_kinds
 from localsmooth.report.nothing import reach_of_result, why_nothing
-from localsmooth.report.overlap import overlaps_of
+from localsmooth.report.overlap import overlap_curves, overlaps_of
+from localsmooth.report.overlap_drawing import draw_overlaps
 from localsmooth.report.paper import A4, Paper, wrapped
 from localsmooth.report.promise import BOUND_WORDS, OWN_BOUND, described, foundations, promises_of, tiles
 from localsmooth.report.summary import (
@@ -39,7 +44,7 @@ from localsmooth.report.tables import (
 )
 from localsmooth.report.together import shown_together
 from localsmooth.report.work import uneven_work
-from localsmooth.results import RATIO, run_info
+from localsmooth.results import RATIO, item_view, run_info
 
 __all__ = ["sheets", "write_pdf"]
 
@@ -76,15 +81,22 @@ def write_pdf(
         As `render_report`.
     OutputError
         If the file cannot be written.
+
+    Warns
+    -----
+    UserWarning
+        If names have letters that no installed font has.
     """
-    made = sheets(results, title, max_items, overlaps)
+    several = {"": results} if isinstance(results, xr.Dataset) else results
+    letters = letters_of([*several.values(), *(overlaps or {}).values()], title, *several)
     content = io.BytesIO()
     # No date: the same results make the same file.
     with (
+        lettered(letters),
         matplotlib.rc_context({"pdf.fonttype": _FONT_TYPE}),
         PdfPages(content, metadata={"CreationDate": None}) as file,
     ):
-        for figure in made:
+        for figure in sheets(results, title, max_items, overlaps):
             file.savefig(figure)
     write_atomically(path, content.getvalue())
 
@@ -102,7 +114,7 @@ def sheets(
     _first_screen(paper, results, next(iter(by_kind.values())), title)
     numbers = Paper()
     _numbers(numbers, results, by_kind, overlaps or {})
-    return [*paper.sheets, *_curves(by_kind), *numbers.sheets, *_items(results, max_items)]
+    return [*paper.sheets, *_curves(by_kind, overlaps or {}), *numbers.sheets, *_items(results, max_items)]
 
 
 def _first_screen(paper: Paper, results: Mapping[str, xr.Dataset], main: Mapping[str, xr.Dataset], title: str) -> None:
@@ -175,21 +187,25 @@ def _numbers(
     paper.table(run_table(results))
 
 
-def _curves(by_kind: Mapping[str, Mapping[str, xr.Dataset]]) -> list[Figure]:
-    """Draw the curves of all targets that every method has, six on a sheet."""
-    wanted = [
-        (alone, target, f"{kind} only" if len(by_kind) > 1 else "")
+def _curves(by_kind: Mapping[str, Mapping[str, xr.Dataset]], overlaps: Mapping[str, xr.Dataset]) -> list[Figure]:
+    """Draw the curves of all targets that every method has, and of the IoU, six on a sheet."""
+    wanted: list[tuple[str, Callable[[Axes], None]]] = [
+        (f"{kind} only" if len(by_kind) > 1 else "", partial(draw_curves, results=alone, target=target))
         for kind, alone in by_kind.items()
         for target in shown_targets(alone)
         if all(has_target(dataset, target) for dataset in alone.values())
     ]
+    if overlaps:
+        kinds = overlap_curves(next(iter(overlaps.values())))
+        title = f"{next(iter(kinds))} only" if len(kinds) > 1 else ""
+        wanted.append((title, partial(draw_overlaps, overlaps=overlaps)))
     made: list[Figure] = []
     for start in range(0, len(wanted), _ON_A_SHEET):
         figure = _sheet()
         places = figure.subplots(3, 2, squeeze=False).ravel().tolist()
         some = wanted[start : start + _ON_A_SHEET]
-        for axes, (alone, target, title) in zip(places, some, strict=False):
-            draw_curves(axes, alone, target)
+        for axes, (title, draw) in zip(places, some, strict=False):
+            draw(axes)
             axes.set_title(title, fontsize=8)
         for axes in places[len(some) :]:
             axes.set_visible(False)
@@ -209,7 +225,7 @@ def _items(results: Mapping[str, xr.Dataset], max_items: int) -> list[Figure]:
     main = next(iter(curves_by_kind(results).values()))
     budget, target = headline_budget(*main.values()), headline_target(*main.values())
     words = described({method: run_info(dataset) for method, dataset in results.items()}, "outputs")
-    made: list[Figure] = []
+    made = [_graph(method, dataset) for method, dataset in results.items() if flip_kinds(dataset)]
     waiting: list[tuple[str, ItemDrawing, float]] = []
 
     def flush() -> None:
@@ -236,6 +252,21 @@ def _items(results: Mapping[str, xr.Dataset], max_items: int) -> list[Figure]:
         waiting.append((method, drawing, height))
     flush()
     return made
+
+
+def _graph(method: str, dataset: xr.Dataset) -> Figure:
+    """Draw a graph in the upper part of a sheet."""
+    figure = _sheet()
+    part, rest = figure.subfigures(2, 1, squeeze=False).ravel().tolist()
+    compose_graph(part, dataset)
+    part.suptitle(plain(f"{item_view(dataset, 0).name}, {method}"), fontsize=8, fontweight="bold")
+    words = (
+        "Hollow nodes abstain; small grey ones are not certified, such as those that trained. What a node tolerates on "
+        "its own is no count: one attack is shared by all."
+    )
+    lines = wrapped(words, 0.88 * 72 * A4[0], 7.0)
+    rest.text(0.0, 0.98, "\n".join(lines), fontsize=7, va="top", parse_math=False)
+    return figure
 
 
 def _sheet() -> Figure:

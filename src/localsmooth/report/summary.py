@@ -23,9 +23,12 @@ from localsmooth.results import (
     AGREEMENT,
     NO_LABEL,
     RATIO,
+    RunInfo,
     budget_kinds,
+    budget_units,
     kind_curve,
     run_info,
+    symbol,
     target_promise,
     target_title,
 )
@@ -35,6 +38,7 @@ __all__ = [
     "acr_text",
     "average_radius",
     "best_curve",
+    "budget_label",
     "counted_words",
     "curve",
     "curves_by_kind",
@@ -49,6 +53,11 @@ __all__ = [
     "table_budgets",
     "value_at",
 ]
+
+
+def budget_label(run: RunInfo, kind: str) -> str:
+    """What stands at the axis of a kind of budget: its symbol, what it measures, its units."""
+    return f"budget {symbol(kind)}  ({budget_units(run)})"
 
 
 def has_target(dataset: xr.Dataset, target: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any, cast
 
 import xarray as xr
 
@@ -23,7 +25,7 @@ from localsmooth.report.summary import (
     value_at,
 )
 from localsmooth.report.work import work_text
-from localsmooth.results import NO_LABEL, RunInfo, run_info, target_title
+from localsmooth.results import NO_LABEL, RunInfo, budget_measure, budget_units, run_info, target_title
 
 __all__ = [
     "Table",
@@ -124,7 +126,7 @@ def certificate_table(results: Mapping[str, xr.Dataset]) -> Table:
                 rows.append([method_label(method, dataset), target_title(target), bound, acr, *shares])
     run = run_info(next(iter(results.values())))
     note = (
-        f"ACR: average certifiable radius in the {run.norm} norm, in {run.units}, as the lower sum over the "
+        f"ACR: average certifiable radius ({budget_units(run)}), as the lower sum over the "
         f"budgets, up to the largest one. Shares are means over items. All numbers are rounded down."
     )
     if tails:
@@ -140,7 +142,7 @@ def run_table(results: Mapping[str, xr.Dataset]) -> Table:
         "N₁ (candidate)": lambda run, dataset: f"{run.n_candidate:,}".replace(",", "\u202f"),
         "N₂ (bound)": lambda run, dataset: "≤ " * (run.saving is not None) + f"{run.n_bound:,}".replace(",", "\u202f"),
         "Passes over an item": lambda run, dataset: work_text(run) or MISSING,
-        "Norm": lambda run, dataset: run.norm,
+        "Budgets": lambda run, dataset: budget_measure(run) or "numbers",
         "Units": lambda run, dataset: run.units,
         "Time of all samples": lambda run, dataset: f"{run.seconds:,.1f} s".replace(",", "\u202f"),
         "Batch size": lambda run, dataset: f"{run.batch_size}",
@@ -169,5 +171,16 @@ def smoothing_table(results: Mapping[str, xr.Dataset]) -> Table | None:
 
 
 def configuration_text(run: RunInfo) -> str:
-    """The whole configuration, indented."""
-    return json.dumps(run.configuration, indent=2, ensure_ascii=False)
+    """The whole configuration, indented; of paths on the machine of the run the last part."""
+    return json.dumps(_without_places(run.configuration), indent=2, ensure_ascii=False)
+
+
+def _without_places(value: Any) -> Any:
+    """Shorten absolute paths, which say nothing elsewhere, and may say who ran it."""
+    if isinstance(value, Mapping):
+        return {key: _without_places(each) for key, each in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_without_places(each) for each in cast("Sequence[Any]", value)]
+    if isinstance(value, str) and any(path.is_absolute() for path in (PurePosixPath(value), PureWindowsPath(value))):
+        return f"…/{PureWindowsPath(value).name}"
+    return value

@@ -7,6 +7,7 @@ from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.files import load as load_result
 from localsmooth.results.files import save as save_result
 from localsmooth.results.item import CertifiedCurve, ItemResult, Stake, consistent
+from localsmooth.results.measure import budget_measure, budget_units
 from localsmooth.results.names import (
     ACCURACY,
     AGREEMENT,
@@ -52,6 +53,8 @@ __all__ = [
     "attach_names",
     "axis_names",
     "budget_kinds",
+    "budget_measure",
+    "budget_units",
     "build_dataset",
     "build_overlaps",
     "certifies_beyond",

@@ -12,6 +12,7 @@ from localsmooth.config import GraphConfiguration
 from localsmooth.disk import expanded, make_folder, write_atomically
 from localsmooth.metrics import OperatingPoint
 from localsmooth.report import Sides, SweepPage, alike, inline_title, render_sweep, save_figure
+from localsmooth.results import budget_units
 from localsmooth.sweep.expansion import Sweep
 from localsmooth.sweep.outcome import Outcome, SweepFolder, read_outcomes
 from localsmooth.sweep.point import SweepPoint
@@ -35,7 +36,7 @@ def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepPage:
     if finished and finished[0].run is not None:
         first, run = finished[0], finished[0].run
         kind = f"{sweep.flips}, " if sweep.on_graph else ""
-        radius += f"\n({kind}{run.norm}, {run.units})"
+        radius += f"\n({kind}{budget_units(run)})"
         notes.append(
             f"{_items(first.items)} at the first point; the counts of one item at one point hold with probability "
             f"{1 - run.alpha:g} on their own. Means over items, and comparisons of points, carry no joint guarantee."

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
@@ -84,10 +86,13 @@ class Task(ABC, Generic[Sampled, Asked]):
         Name of the kind, in the registry, in records and in results.
     proves
         Class of its settings.
+    unseen
+        Why `plan` says nothing of what noise leaves of the predictions where no calibration inputs are given.
     """
 
     name: ClassVar[str]
     proves: ClassVar[type[Any]]
+    unseen: ClassVar[str] = "How much of its predictions the model keeps under noise is not said for this kind of input"
 
     @classmethod
     def require_settings(cls, settings: object, what: str = "the task") -> None:
@@ -132,6 +137,38 @@ class Task(ABC, Generic[Sampled, Asked]):
         InvalidInputError
             Naming what cannot be used.
         """
+
+    def calibrated(
+        self,
+        subject: Subject,
+        smoothing: Smoothing,
+        calibration: object,
+        levels: Sequence[Float[np.ndarray, " parameters"]],
+        seed: int,
+        options: SamplingOptions,
+    ) -> Sequence[Subject]:
+        """Make, for each level, calibration inputs under noise of this level everywhere.
+
+        Parameters
+        ----------
+        subject, smoothing
+            What is certified, as `assign` made it.
+        calibration
+            Inputs of the same kind, none of which is certified.
+        levels
+            Levels of the noise, or their parameters.
+        seed
+            Of the noise.
+        options
+            How sampling is executed.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are none for this kind of input, they are of another kind, or one is to be certified.
+        """
+        del subject, smoothing, calibration, levels, seed, options
+        raise InvalidInputError("calibration", f"{self.name} have none", "Leave it out")
 
     @classmethod
     @abstractmethod

@@ -7,12 +7,16 @@ import numpy as np
 from localsmooth.bounds import CandidateVotes, VoteConfidenceSequence
 from localsmooth.certificates import OutputScores, OutputVotes
 from localsmooth.layout import Layout, Partition
-from localsmooth.runs import Store
+from localsmooth.runs import Store, StoreError
 from localsmooth.sampling import ItemTally
 from localsmooth.tasks.record import RunRecord
 from localsmooth.tasks.scores import ScoreCounting
 
-__all__ = ["collected_votes", "keep_layout", "keep_votes", "kept_layout", "kept_votes"]
+__all__ = ["DAMAGED", "collected_votes", "keep_layout", "keep_votes", "kept_layout", "kept_votes"]
+
+
+DAMAGED = "Run the same certification into this directory again: the tallies are kept, these arrays are written anew"
+"""What to do where kept arrays do not fit each other."""
 
 
 def collected_votes(
@@ -54,30 +58,44 @@ def keep_votes(votes: OutputVotes, index: int, store: Store) -> None:
         store.put_array(f"item{index}-reference", votes.scores.reference)
 
 
-def kept_votes(record: RunRecord, index: int, store: Store) -> OutputVotes:
+def kept_votes(record: RunRecord, index: int, store: Store, outputs: int) -> OutputVotes:
     """Read back what `keep_votes` kept; earlier versions kept no votes of the candidate stage, or no clean predictions.
+
+    Parameters
+    ----------
+    record, index, store
+        As for `keep_votes`.
+    outputs
+        How many outputs the item has.
 
     Raises
     ------
     StoreError
-        If an array is missing or damaged.
+        If an array is missing or damaged, or is not about so many outputs.
     """
+
+    def kept(name: str) -> np.ndarray:
+        array = store.get_array(f"item{index}-{name}")
+        if array.shape != (outputs,):
+            raise StoreError(f"array 'item{index}-{name}' is not about {outputs} outputs. {DAMAGED}")
+        return array
+
     scores = first = None
     if record.scores is not None:
         tally = record.scores.tally(store.get_array(f"item{index}-scores"), record.n_bound)
-        scores = OutputScores(tally, store.get_array(f"item{index}-reference"))
+        scores = OutputScores(tally, kept("reference"))
     if store.has_array(f"item{index}-candidate-votes"):
-        first = CandidateVotes(store.get_array(f"item{index}-candidate-votes"), record.n_candidate)
+        first = CandidateVotes(kept("candidate-votes"), record.n_candidate)
     return OutputVotes(
-        store.get_array(f"item{index}-candidate"),
-        store.get_array(f"item{index}-votes"),
-        record.n_bound if record.sequence is None and record.begun is None else store.get_array(f"item{index}-n"),
+        kept("candidate"),
+        kept("votes"),
+        record.n_bound if record.sequence is None and record.begun is None else kept("n"),
         scores,
         record.sequence,
         first,
         # Whoever extends a run may have looked: shares of α must not follow that number.
         record.n_bound if record.extended is None else record.extended,
-        store.get_array(f"item{index}-clean") if store.has_array(f"item{index}-clean") else None,
+        kept("clean") if store.has_array(f"item{index}-clean") else None,
         ended=record.sequence is None and record.begun is not None,
     )
 

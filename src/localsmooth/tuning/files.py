@@ -110,7 +110,7 @@ def contest_of(configuration: AnyFile, folder: Path, measurement: Measurement | 
     if not isinstance(configuration, Configuration):
         raise ConfigurationError("edges: noise is tuned for arrays and for the attributes of graphs, not for edges.")
     items, noise = configuration.calibration_items(), configuration.noise.build()
-    task = ArrayTask(configuration.model.build(configuration.sampling), items)
+    task = ArrayTask(configuration.build_model(), items)
     layouts = task.laid_out(configuration.layout.build(configuration.noise, configuration.data))
     work, split = _spent(configuration.sampling.build(), layouts)
     section = TuneSection() if configuration.tune is None else configuration.tune
@@ -146,7 +146,7 @@ def _graph_contest(configuration: GraphConfiguration, folder: Path, measurement:
         cut=configuration.graph.cut,
     )
     own = ClusterLayout(clusters, noise.addition, noise.deletion, configuration.graph.cut)
-    data = configuration.calibration_data(own.on)
+    data = configuration.tuning_data(own.on)
     number = iter(range(len(candidates) + 1))
 
     def task(layout: Layout) -> GraphTask:

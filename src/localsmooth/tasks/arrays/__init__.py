@@ -1,5 +1,6 @@
 """Arrays: images, volumes, sequences, tables of features."""
 
+from localsmooth.tasks.arrays.calibration import everywhere, subjects_by_level
 from localsmooth.tasks.arrays.inputs import class_names_of, layouts_of, require_one_each
 from localsmooth.tasks.arrays.item import (
     SampledItem,
@@ -38,8 +39,10 @@ __all__ = [
     "counting_groups",
     "drawing_charge",
     "equally_spaced",
+    "everywhere",
     "item_stakes",
     "layouts_of",
     "require_one_each",
+    "subjects_by_level",
     "target_kinds",
 ]

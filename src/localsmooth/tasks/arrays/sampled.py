@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int
 
 from localsmooth.certificates import OutputVotes
 from localsmooth.layout import Layout
-from localsmooth.runs import Store
+from localsmooth.runs import Store, StoreError
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.votes import keep_layout, keep_votes, kept_layout, kept_votes
+from localsmooth.tasks.votes import DAMAGED, keep_layout, keep_votes, kept_layout, kept_votes
 
 __all__ = ["SampledItem", "ignored_outputs", "load_items", "number_layouts", "save_items"]
 
@@ -94,15 +94,20 @@ def load_items(record: RunRecord, store: Store) -> list[SampledItem]:
     layouts = {number: kept_layout(number, store) for _, number in record.kept_items}
     made: list[SampledItem] = []
     for index, (name, number) in enumerate(record.kept_items):
+        image = store.get_array(f"item{index}-image")
         label = store.get_array(f"item{index}-label") if record.labelled else None
+        places, outputs = layouts[number].inputs.shape, layouts[number].outputs
+        fits = image.shape[image.ndim - len(places) :] == places
+        if not fits or (label is not None and label.size != outputs.labels.size):
+            raise StoreError(f"input or labels of {name!r} do not fit its layout. {DAMAGED}")
         made.append(
             SampledItem(
                 name,
-                store.get_array(f"item{index}-image"),
+                image,
                 label,
                 ignored_outputs(label, record.ignore_label),
                 layouts[number],
-                kept_votes(record, index, store),
+                kept_votes(record, index, store, outputs.labels.size),
                 {further: store.get_array(f"item{index}-further-{further}") for further in record.further},
                 record.class_names,
             )

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import require_applicable
@@ -21,8 +22,9 @@ from localsmooth.models import Model
 from localsmooth.noise import BinaryNoise, Gaussian, Noise
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import PassPlan, RunIdentity, Store
-from localsmooth.sampling import ArraySubject, SamplingOptions, prepare_items
+from localsmooth.sampling import ArraySubject, SamplingOptions, Subject, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble, assemble_overlaps, settle_items
+from localsmooth.tasks.arrays.calibration import calibrated_items
 from localsmooth.tasks.arrays.inputs import class_names_of, item_set, layouts_of, require_model
 from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
 from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve, noise_of_run
@@ -67,6 +69,11 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
 
     name: ClassVar[str] = "arrays"
     proves: ClassVar[type[Settings]] = Settings
+    unseen: ClassVar[str] = (
+        "How much of its predictions the model keeps under noise is not known: there are no calibration items "
+        "([calibration] in a file, calibration= in Python). Items that are certified are not used for it: levels "
+        "chosen by them would change with the perturbation, and void the certificate"
+    )
 
     def __init__(
         self,
@@ -208,6 +215,19 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
             proven,
             reach_words(finite_reach({"budget": reach}), {"budget": settings.budgets}, _bound_names(settings)),
         )
+
+    def calibrated(
+        self,
+        subject: Subject,
+        smoothing: Smoothing,
+        calibration: object,
+        levels: Sequence[Float[np.ndarray, " parameters"]],
+        seed: int,
+        options: SamplingOptions,
+    ) -> Sequence[Subject]:
+        """Show items that are not certified, as an `ItemSet`, by the same layout rule."""
+        assert isinstance(subject, ArraySubject)
+        return calibrated_items(subject, self.items, smoothing, calibration, levels, seed, options)
 
     @classmethod
     def save(cls, sampled: Sequence[SampledItem], store: Store) -> None:

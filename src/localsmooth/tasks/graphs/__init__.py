@@ -1,6 +1,7 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
+from localsmooth.tasks.graphs.calibration import require_other_nodes
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes, node_stakes
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
@@ -99,6 +100,7 @@ __all__ = [
     "random_stream",
     "receptive_fields",
     "receptive_nodes",
+    "require_other_nodes",
     "sample_nodes",
     "save_npz",
     "self_labeled",

@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import describe, has_hooks, replica_of, working_precision
+from localsmooth.models import can_be_copied, describe, replica_of, require_evaluation_mode, working_precision
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.receptive import receptive_fields
@@ -127,8 +127,7 @@ class EdgeIndexClassifier(NodeClassifier):
     """
 
     def __init__(self, module: nn.Module, classes: int, depth: int | None = None) -> None:
-        if any(part.training for part in module.modules()):
-            raise InvalidInputError("module", "it is in training mode", "Call module.eval() first")
+        require_evaluation_mode(module, "module")
         require_cpu(module)
         self.module = module
         self.classes = classes
@@ -192,7 +191,7 @@ class EdgeIndexClassifier(NodeClassifier):
     @property
     def concurrent(self) -> bool:
         """Whether the module has no hooks, which could reach beyond a copy."""
-        return not has_hooks(self.module)
+        return can_be_copied(self.module)
 
     def replica(self) -> EdgeIndexClassifier:
         """Return the same classifier with a copy of every part, on the same weights."""

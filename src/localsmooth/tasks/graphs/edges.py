@@ -6,6 +6,7 @@ import copy
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -17,9 +18,10 @@ from localsmooth.layout import Layout, LayoutRecipe, Partition, origins_of
 from localsmooth.models import Model, OutputKind
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import digest
-from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings
+from localsmooth.sampling import ArraySubject, SamplingOptions, Subject
+from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings, everywhere, subjects_by_level
 from localsmooth.tasks.base import Assignment
+from localsmooth.tasks.graphs.calibration import NO_CALIBRATION_GRAPH, require_other_edges
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier
 from localsmooth.tasks.graphs.fast import NetworkClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph, edges_digest
@@ -212,6 +214,8 @@ class EdgeTask(ArrayTask):
         Naming what is no classifier, no nodes of the graph, or too large a graph.
     """
 
+    unseen: ClassVar[str] = NO_CALIBRATION_GRAPH
+
     def __init__(
         self,
         classifier: NodeClassifier,
@@ -220,9 +224,7 @@ class EdgeTask(ArrayTask):
         *,
         called: str = "graph",
     ) -> None:
-        if graph.nodes > _LARGEST:
-            pairs = graph.nodes * (graph.nodes - 1) // 2
-            raise InvalidInputError("graph", f"{graph.nodes} nodes make {pairs} pairs", f"Use at most {_LARGEST} nodes")
+        _require_few(graph, "graph")
         self.graph = graph
         self.nodes = chosen_nodes(nodes, graph.nodes)
         model = EdgeModel(classifier, graph, self.nodes)
@@ -275,6 +277,32 @@ class EdgeTask(ArrayTask):
         outputs = Partition(labels.astype(np.int32))
         own = Layout(outputs, layout.inputs, layout.levels[groups], origins=layout.origins)
         return super().assign(replace(smoothing, layout=own, noise=noise), settings, options, scores)
+
+    def calibrated(
+        self,
+        subject: Subject,
+        smoothing: Smoothing,
+        calibration: object,
+        levels: Sequence[Float[np.ndarray, " parameters"]],
+        seed: int,
+        options: SamplingOptions,
+    ) -> Sequence[Subject]:
+        """Show all nodes of another `AttributedGraph`, such as an earlier one on the same nodes."""
+        del smoothing
+        assert isinstance(subject, ArraySubject)
+        assert isinstance(self.model, EdgeModel)
+        graph = require_other_edges(calibration, self.graph)
+        _require_few(graph, "calibration")
+        model = EdgeModel(self.model.classifier, graph, np.arange(graph.nodes))
+        bits = edge_bits(graph)[None].astype(np.float32)
+        shape = everywhere((graph.nodes,), bits.shape[1:], levels[0], several=True)
+        return subjects_by_level(model, [bits], [shape], subject, levels, seed, options)
+
+
+def _require_few(graph: AttributedGraph, field: str) -> None:
+    if graph.nodes > _LARGEST:
+        pairs = graph.nodes * (graph.nodes - 1) // 2
+        raise InvalidInputError(field, f"{graph.nodes} nodes make {pairs} pairs", f"Use at most {_LARGEST} nodes")
 
 
 def _pairs(nodes: int) -> tuple[np.ndarray, np.ndarray]:

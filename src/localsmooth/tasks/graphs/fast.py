@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import has_hooks, replica_of, working_precision
+from localsmooth.models import can_be_copied, replica_of, require_evaluation_mode, working_precision
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.tasks.graphs.classifier import NodeClassifier, PreparedClassifier, require_cpu
 from localsmooth.tasks.graphs.graph import AttributedGraph
@@ -85,8 +85,7 @@ class NetworkClassifier(NodeClassifier):
     """
 
     def __init__(self, network: GraphNetwork) -> None:
-        if network.training:
-            raise InvalidInputError("network", "it is in training mode", "Call network.eval() first")
+        require_evaluation_mode(network, "network")
         require_cpu(network)
         self.network = network
         self.evaluated_in = working_precision(network)
@@ -96,7 +95,7 @@ class NetworkClassifier(NodeClassifier):
     @property
     def concurrent(self) -> bool:
         """Whether the network has no hooks, which could reach beyond a copy."""
-        return not has_hooks(self.network)
+        return can_be_copied(self.network)
 
     def replica(self) -> NetworkClassifier:
         """Return the same classifier with a copy of every part, on the same weights."""

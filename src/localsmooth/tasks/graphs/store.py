@@ -9,11 +9,12 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from localsmooth.certificates import OutputVotes
+from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.runs import Store
 from localsmooth.tasks.graphs.graph import AttributedGraph, graph_from_arrays
 from localsmooth.tasks.record import RunRecord, RunRecordError
-from localsmooth.tasks.votes import keep_layout, keep_votes, kept_layout, kept_votes
+from localsmooth.tasks.votes import DAMAGED, keep_layout, keep_votes, kept_layout, kept_votes
 
 __all__ = ["SampledGraph", "load_graph", "save_graph"]
 
@@ -72,11 +73,29 @@ def load_graph(record: RunRecord, store: Store) -> SampledGraph:
     StoreError
         If something is missing or damaged.
     """
-    width, depth = (int(store.get_array(f"graph-{name}")[0]) for name in ("width", "depth"))
-    pointers, ones = store.get_array("graph-pointers"), store.get_array("graph-ones")
-    labels = store.get_array("graph-labels")
-    bits = sp.csr_array((np.ones(ones.size, np.bool_), ones, pointers), shape=(labels.size, width))
-    graph = graph_from_arrays(store.get_array("graph-edges"), bits, labels, class_names=tuple(record.class_names))
+    kept = {
+        name: store.get_array(f"graph-{name}")
+        for name in ("width", "depth", "pointers", "ones", "labels", "edges", "nodes", "places")
+    }
+    try:
+        width, depth = (int(kept[name].item()) for name in ("width", "depth"))
+        labels, nodes = kept["labels"], kept["nodes"]
+        bits = sp.csr_array(
+            (np.ones(kept["ones"].size, np.bool_), kept["ones"], kept["pointers"]), shape=(labels.size, width)
+        )
+        bits.check_format()
+        graph = graph_from_arrays(kept["edges"], bits, labels, class_names=tuple(record.class_names))
+    except (ValueError, TypeError, InvalidInputError) as error:
+        raise RunRecordError(f"the kept arrays make no graph ({error}). {DAMAGED}") from error
+    if not (
+        nodes.ndim == 1
+        and nodes.size
+        and nodes.dtype.kind in "iu"
+        and bool(((nodes >= 0) & (nodes < graph.nodes)).all())
+        and np.unique(nodes).size == nodes.size
+        and kept["places"].shape == (graph.nodes, 2)
+    ):
+        raise RunRecordError(f"the nodes that are kept are not some of this graph's, each once. {DAMAGED}")
     layout = kept_layout(0, store)
     content = {} if store.configuration is None else dict(store.configuration.content)
     if (content.get("graph"), content.get("layout")) != (graph.digest(), layout.digest()):
@@ -84,5 +103,5 @@ def load_graph(record: RunRecord, store: Store) -> SampledGraph:
             "The stored graph is not the one that was sampled. Run the same certification into this "
             "directory again: the tallies are kept"
         )
-    nodes, places = store.get_array("graph-nodes"), store.get_array("graph-places")
-    return SampledGraph(graph, layout, nodes, kept_votes(record, 0, store), places, None if depth < 0 else depth)
+    votes = kept_votes(record, 0, store, graph.nodes)
+    return SampledGraph(graph, layout, nodes, votes, kept["places"], None if depth < 0 else depth)

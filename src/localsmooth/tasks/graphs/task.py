@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import require_applicable
@@ -19,8 +19,10 @@ from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import SparseFlips
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
-from localsmooth.sampling import Counters, ItemTally, SamplingOptions
+from localsmooth.sampling import Counters, ItemTally, SamplingOptions, Subject
+from localsmooth.tasks.arrays import everywhere
 from localsmooth.tasks.base import Assignment, Task
+from localsmooth.tasks.graphs.calibration import NO_CALIBRATION_GRAPH, require_other_attributes
 from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
@@ -68,6 +70,7 @@ class GraphTask(TunableGraph, Task[SampledGraph, GraphSettings]):
 
     name: ClassVar[str] = "graphs"
     proves: ClassVar[type[GraphSettings]] = GraphSettings
+    unseen: ClassVar[str] = NO_CALIBRATION_GRAPH
 
     def __init__(
         self,
@@ -162,6 +165,21 @@ class GraphTask(TunableGraph, Task[SampledGraph, GraphSettings]):
         budgets = {kind: getattr(settings, kind) for kind in KINDS}
         told = reach_words(finite_reach(reach), budgets, tuple(settings.bounds))
         return Assignment(subject, plan, collect, facts, proven=settings, told=told)
+
+    def calibrated(
+        self,
+        subject: Subject,
+        smoothing: Smoothing,
+        calibration: object,
+        levels: Sequence[Float[np.ndarray, " parameters"]],
+        seed: int,
+        options: SamplingOptions,
+    ) -> Sequence[Subject]:
+        """Show all nodes of another `AttributedGraph` with the same attributes."""
+        del subject, smoothing, options
+        graph = require_other_attributes(calibration, self.graph)
+        layouts = [everywhere((graph.nodes,), (graph.nodes,), level, several=True) for level in levels]
+        return [AttributeSubject(self.classifier, graph, layout, seed, Counters()) for layout in layouts]
 
     @classmethod
     def save(cls, sampled: SampledGraph, store: Store) -> None:

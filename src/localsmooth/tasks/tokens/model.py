@@ -10,7 +10,7 @@ from jaxtyping import Shaped
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import OutputKind, TorchModel, output_tensor
+from localsmooth.models import OutputKind, TorchModel, is_exported, output_tensor
 
 __all__ = ["EmbeddedTagger", "FeaturesLast", "features_last"]
 
@@ -25,7 +25,8 @@ class FeaturesLast(nn.Module):
         self.module = module
         self.classes = classes
         self.keyword = keyword
-        self.training = module.training  # of this part alone: parts of the module have their own
+        # Of this part alone: parts of the module have their own, and that of a program says nothing.
+        self.training = getattr(module, "training", False) and not is_exported(module)
 
     def forward(self, batch: torch.Tensor) -> Shaped[torch.Tensor, "batch *prediction"]:
         """Return scores (batch, classes, tokens), or labels (batch, tokens), for a batch (batch, features, tokens).

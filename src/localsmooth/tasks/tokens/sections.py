@@ -25,11 +25,12 @@ from localsmooth.datasets import load_sequences, read_arrays
 from localsmooth.disk import read_text
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import Model, OutputKind
+from localsmooth.tasks.tokens.huggingface import HuggingFaceTagger
 from localsmooth.tasks.tokens.layout import WindowLayout
 from localsmooth.tasks.tokens.model import EmbeddedTagger
 from localsmooth.tasks.tokens.task import TokenTask
 
-__all__ = ["TaggerSection", "TokensSection", "WindowsSection"]
+__all__ = ["SentencesSection", "TaggerSection", "TokensSection", "WindowsSection"]
 
 
 @DATA_SECTIONS.register
@@ -85,11 +86,54 @@ class TokensSection(DataSection):
         )
 
 
-def _lines(path: Path) -> list[list[str]]:
+@DATA_SECTIONS.register
+class SentencesSection(DataSection):
+    """Sentences for a classifier of tokens with a tokenizer (`kind = "huggingface"` in [model])."""
+
+    lays_out: ClassVar[str] = "windows"
+
+    kind: Literal["sentences"]
+    sentences: ExistingPath
+    """A text file with a sentence a line, and blanks between its words. Its tokens are embedded by the model."""
+    labels: ExistingPath | None = None
+    """A text file with a line for each sentence: the class of every word, by name or number. Tokens that go on with a
+    word do not count then."""
+    items: list[int] | None = None
+    """Which lines to certify, from 0; all by default."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels."""
+        return self.labels is not None
+
+    def task(self, model: Model) -> TokenTask:
+        """Embed the sentences.
+
+        Raises
+        ------
+        InvalidInputError
+            If the model embeds none, or a line cannot be used.
+        """
+        if not isinstance(model, HuggingFaceTagger):
+            problem = "sentences are embedded by a model with a tokenizer, and this one has none"
+            raise InvalidInputError("model", problem, 'Use kind = "huggingface" with a classifier of tokens')
+        sentences = _chosen(_lines(self.sentences, "sentences"), self.items, "sentences")
+        labels = None if self.labels is None else _chosen(_lines(self.labels, "labels"), self.items, "labels")
+        return model.task(sentences, labels)
+
+
+def _chosen(lines: list[list[str]], items: list[int] | None, field: str) -> list[list[str]]:
+    for number in items or ():
+        if not 0 <= number < len(lines):
+            raise InvalidInputError(field, f"{len(lines)} lines, and none of the number {number}", "Count from 0")
+    return lines if items is None else [lines[number] for number in items]
+
+
+def _lines(path: Path, field: str = "words") -> list[list[str]]:
     try:
         return [line.split() for line in read_text(path).splitlines()]
     except UnicodeDecodeError as error:
-        raise InvalidInputError("words", f"{path} is no text ({error})", "Write it in UTF-8") from error
+        raise InvalidInputError(field, f"{path} is no text ({error})", "Write it in UTF-8") from error
 
 
 @LAYOUT_SECTIONS.register
