@@ -21,7 +21,8 @@ from localsmooth.config import Configuration, parse_configuration
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import Noise
 from localsmooth.pipeline import recertify
-from localsmooth.tasks import load_record
+from localsmooth.runs import SamplingPlan
+from localsmooth.tasks import as_targets, load_record, work_of
 from localsmooth.tasks.arrays import ArrayTask
 from localsmooth.tuning import Aim, Candidate, Pilots, foretell
 
@@ -36,18 +37,19 @@ def compare(folder: Path, targets: list[str], share: float, draws: int) -> None:
     settings = replace(settings, bounds={"envelope": Envelope()})
     plan, noise, layout = smoothing.plan, smoothing.noise, smoothing.layout
     assert isinstance(noise, Noise)
+    assert isinstance(plan, SamplingPlan)
     assert not isinstance(layout, Sequence)
     total, whole = plan.n_candidate + plan.n_bound, Candidate("the whole run", layout)
-    pilots = Pilots(task, settings, noise, plan.seed, plan.chunk_size, plan.n_candidate / total)
-    passes = sum(float(layout.shown.sum()) for layout in pilots.layouts(whole)) / len(task.items)
-    entry = pilots.enter(whole, passes * (total + 0.5))
+    pilots = Pilots(task, settings, noise, plan.seed, plan.chunk_size, [plan.n_candidate / total])
+    entry = pilots.enter(whole, work_of(task.laid_out(layout)) * (total + 0.5))
     pilot = pilots.draw(entry, round(share * total), 1)
     for target in targets:
         result = recertify(folder, targets=[target], bounds={"envelope": Envelope()})
         counts, most = result["certified"].isel(target=0, bound=0).values, result["total"].isel(target=0).values
         budgets = result["budget"].values.astype(np.float64)
         found = np.array([sum(average_certifiable_radius(budgets, row)) for row in counts / most[:, None]])
-        made = foretell(pilot, noise, settings, plan, Aim(target), draws, 1)
+        asked, sizes = task.asked(settings, noise, as_targets([target])[0], None, (), None)
+        made = foretell(task.trials(pilot, asked, noise), sizes, plan, Aim(target), draws, 1)
         cells = [", ".join(f"{value:.3f}" for value in values) for values in (found, made.radii)]
         cells.append(", ".join(f"{value:+.1f}" for value in 100 * (made.radii / found - 1)))
         cells.append(f"{100 * (made.radius / found.mean() - 1):+.1f}")

@@ -97,7 +97,7 @@ def drawn(setting: Setting, scenes: Sequence[int], passes: int) -> tuple[list[Sa
     items = ItemSet([Item(index, f"scene {index}", one.image, one.labels) for index, one in made], CLASS_NAMES)
     model = TorchModel(network, bounds=(0.0, 1.0), classes=len(CLASS_NAMES), told=setting.told)
     proven = Settings(alpha=0.01, budgets=BUDGETS)
-    pilots = Pilots(ArrayTask(model, items), proven, Gaussian(), 0, 128, SPLIT, OPTIONS)
+    pilots = Pilots(ArrayTask(model, items), proven, Gaussian(), 0, 128, [SPLIT], OPTIONS)
     entry = pilots.enter(Candidate(setting.name, setting.layout), WORKS[0])
     each = entry.work / (entry.plan.n_candidate + entry.plan.n_bound)
     return pilots.draw(entry, round(passes / each), 1), each
@@ -129,7 +129,7 @@ def measured(setting: Setting, scenes: Sequence[int], passes: int) -> Row:
         curves: dict[str, list[np.ndarray]] = {target: [] for target in targets}
         confusion = np.zeros((len(CLASS_NAMES), len(CLASS_NAMES) + 1), np.int64)
         for item in items:
-            whole = foretold(item, first, total - first, generator)
+            whole = replace(item, votes=foretold(item.votes, first, total - first, generator))
             made = certify_item(whole, Gaussian(), proven.settled(whole.votes, counting_groups(whole)))
             assert made.label is not None
             confusion += confusion_matrix(
@@ -151,7 +151,7 @@ def certified_miou(setting: Setting, scenes: Sequence[int], passes: int) -> np.n
     proven = Settings(0.01, OVERLAP_BUDGETS).completed(Gaussian())
     made: list[np.ndarray] = []
     for item in items:
-        whole = foretold(item, first, total - first, generator)
+        whole = replace(item, votes=foretold(item.votes, first, total - first, generator))
         settled = proven.settled(whole.votes, counting_groups(whole))
         made.append(certify_overlaps(whole, Gaussian(), settled, Envelope(), 0.01).mean_iou)
     return np.mean(made, axis=0)

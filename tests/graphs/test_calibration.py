@@ -60,7 +60,7 @@ def shown(calibration: object, certified: graphs.AttributedGraph) -> Estimate:
 
 def test_noise_of_deletions_takes_the_class_that_the_bit_makes() -> None:
     # Nine of ten ones go: nodes with the first bit lose their class, nodes without it keep theirs, whatever is drawn.
-    made = shown(graph([0, 1, 2], nodes=8), graph([0]))
+    made = shown(graph([0, 1, 2, 3, 4, 5], nodes=16), graph([0]))
     (sight,) = made.sights
     assert sight.level == (0.0, 0.9)
     assert (sight.agreement, sight.balanced, sight.worst) == (5 / 8, 1 / 2, ("on", 0.0))
@@ -78,8 +78,13 @@ def test_without_another_graph_it_says_why_there_is_nothing_and_what_to_pass() -
 @pytest.mark.parametrize("part", [[0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [1, 2]], ids=["itself", "reordered", "a part"])
 def test_the_certified_graph_is_not_looked_at(part: list[int]) -> None:
     certified = graph([0, 2])
-    with pytest.raises(ls.InvalidInputError, match="nodes of the graph that is to be certified"):
+    with pytest.raises(ls.InvalidInputError, match="100% of its nodes have the attributes of nodes that are certified"):
         shown(certified.subgraph(np.array(part)), certified)
+
+
+def test_most_of_the_certified_nodes_are_too_many() -> None:
+    with pytest.raises(ls.InvalidInputError, match="62% of its nodes"):
+        shown(graph([0, 1, 2], nodes=8), graph([0]))
 
 
 def test_graphs_of_other_attributes_and_other_things_are_refused() -> None:
@@ -114,7 +119,7 @@ def test_files_name_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     done = CliRunner().invoke(app, ["plan", str(tmp_path / "run.toml"), "--seconds", "0.05"])
     # A part of "one.npz" as far as its attributes tell.
-    assert "is to be certified" in str(done.exception)
-    graphs.save_npz(graph([0, 1, 2, 3], nodes=8), tmp_path / "two.npz")
+    assert "attributes of nodes that are certified" in str(done.exception)
+    graphs.save_npz(graph([*range(20)], nodes=40), tmp_path / "two.npz")
     done = CliRunner().invoke(app, ["plan", str(tmp_path / "run.toml"), "--seconds", "0.05"])
     assert "In calibration, noise of level 0, 0.9: 50.0 %" in done.output.replace("\n", " ")

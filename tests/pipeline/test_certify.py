@@ -346,7 +346,8 @@ def test_a_result_says_that_inputs_are_hidden_and_that_groups_stopped() -> None:
         assert ("hidden" in said.facts()["Layout"]) == hidden
         assert said.facts()["Sampling"] == "N₁ = 100, N₂ = 1000, chunks of 100, stopping early"
         assert all(len(fact) < 120 for fact in said.facts().values())
-    assert "σ from 0.2 to ∞" in said.facts()["Noise"]
+        assert ("inputs hidden" in said.line()) == hidden
+    assert "σ = 0.2" in said.facts()["Noise"]
 
 
 def test_a_record_of_before_this_was_kept_is_certified_again(tmp_path: Path) -> None:

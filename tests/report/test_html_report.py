@@ -239,6 +239,7 @@ def test_the_page_says_what_it_is_about(results: dict[str, xr.Dataset]):
     assert said["Certified by"] == ["localsmooth 0.1.0"] * 2
     text = " ".join(page.texts)
     assert "is the largest computed budget at which one of the methods certifies" in text
+    assert text.count("Average certifiable radius: ") == 2
     assert "it is not the time that passed" in text
     for name in ("naive", "lp", "envelope"):
         assert BOUND_WORDS[name] in text

@@ -13,7 +13,7 @@ from localsmooth.layout import grid_layout
 from localsmooth.metrics import average_certifiable_radius
 from localsmooth.noise import Gaussian
 from localsmooth.runs import SamplingPlan
-from localsmooth.tasks.arrays import SampledItem, Settings, certify_item, counting_groups
+from localsmooth.tasks.arrays import ArrayTrial, SampledItem, Settings, certify_item, counting_groups
 from localsmooth.tuning import Aim, draw_errors, foretell, foretold
 
 SHAPE = (20, 30)
@@ -65,7 +65,10 @@ def test_a_tenth_of_the_votes_foretells_the_radius() -> None:
     fields = [probabilities(generator) for _ in range(3)]
     truth = np.array([radius(whole(errors, generator, k)) for k, errors in enumerate(fields)])
     pilots = [pilot(errors, generator, k, 200) for k, errors in enumerate(fields)]
-    seen = foretell(pilots, Gaussian(), SETTINGS, PLAN, Aim("accuracy", floor={"accuracy": 0, "mean_iou": 0}), 3, 1)
+    settings = SETTINGS.completed(Gaussian())
+    trials = [ArrayTrial(one, Gaussian(), settings) for one in pilots]
+    aim = Aim("accuracy", floor={"accuracy": 0, "mean_iou": 0})
+    seen = foretell(trials, np.array(settings.budgets), PLAN, aim, 3, 1)
     assert (np.abs(seen.radii / truth - 1) < 0.05).all(), (seen.radii, truth)
     assert abs(seen.radius - seen.radii.mean()) < 1e-12
     assert (seen.low <= seen.curve + 1e-12).all()
@@ -96,7 +99,7 @@ def test_unanimous_and_hopeless_outputs_stay_so() -> None:
 
 def test_both_stages_share_their_probabilities() -> None:
     generator = np.random.default_rng(3)
-    made = foretold(pilot(probabilities(generator), generator, 0, 200), 300, 700, generator).votes
+    made = foretold(pilot(probabilities(generator), generator, 0, 200).votes, 300, 700, generator)
     assert made.n == 700
     assert made.candidate_votes is not None
     assert made.candidate_votes.n == 300

@@ -25,7 +25,7 @@ def entry() -> Entry:
         output=ls.OutputKind.LABELS,
     )
     task, settings = ls.ArrayTask(model, np.zeros((1, 1, 4, 4), np.float32)), ls.Settings(0.1, [0.0, 0.5])
-    return Pilots(task, settings, ls.Gaussian(), 0, 64, 0.1).enter(isotropic_candidates([0.3])[0], 1000)
+    return Pilots(task, settings, ls.Gaussian(), 0, 64, [0.1]).enter(isotropic_candidates([0.3])[0], 1000)
 
 
 def contest(

@@ -298,6 +298,9 @@ def tune(
     at: Annotated[
         float | None, typer.Option("--at", help="Budget whose certified share counts, in place of the ACR.")
     ] = None,
+    flips: Annotated[
+        str | None, typer.Option("--flips", help="Of graphs, budgets of which flips count: deletions or additions.")
+    ] = None,
     locality: Annotated[
         Path | None,
         typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,12 @@ from rich.table import Table
 
 from localsmooth.cli.locality import measure_file
 from localsmooth.cli.telling import Teller
-from localsmooth.config import Configuration, ConfigurationError, TuneSection, load_configuration
+from localsmooth.config import AnyFile, AnyTuneSection, Configuration, ConfigurationError, load_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Until
-from localsmooth.locality import read_measurement
-from localsmooth.tasks.arrays import ArrayTask, layouts_of
+from localsmooth.locality import Measurement, read_measurement
 from localsmooth.terminal import terminal
-from localsmooth.tuning import (
-    MADE_BY,
-    Aim,
-    Tried,
-    Tuning,
-    file_candidates,
-    require_beside,
-    write_tuned,
-)
+from localsmooth.tuning import MADE_BY, Aim, Tried, Tuning, contest_of, require_beside, write_tuned
 from localsmooth.tuning import tune as find
 
 __all__ = ["tune"]
@@ -38,8 +30,8 @@ _PROMISE = (
     "What is expected is a forecast for items like those of the calibration, and no certificate.",
     "A certificate by the written file holds for the smoothed classifier that it names, however that was chosen, and",
     "from samples of its own: pilots draw from streams of other seeds. Whoever deploys it uses this file at every",
-    "input, and does not tune again: levels that follow what is certified would change with it. So items of the",
-    "calibration are refused in [data]; keep them apart there, too.",
+    "input, and does not tune again: levels that follow what is certified would change with it. So what is in",
+    "[calibration] is refused where it is to be certified; keep it apart there, too.",
 )
 
 
@@ -50,6 +42,7 @@ def tune(
     floor: list[str] | None,
     target: str | None,
     at: float | None,
+    flips: str | None,
     locality: Path | None,
     out: Path | None,
     as_json: bool,
@@ -60,11 +53,8 @@ def tune(
     out = config.with_name(f"{config.stem}-tuned.toml") if out is None else out
     require_beside(config, out)
     configuration = load_configuration(config)
-    if not isinstance(configuration, Configuration):
-        raise ConfigurationError(f"{config}:\nnoise is tuned for arrays only.")
-    section = TuneSection() if configuration.tune is None else configuration.tune
-    sampling = configuration.sampling
-    if sampling.stop_early:
+    sampling, section = configuration.sampling, getattr(configuration, "tune", None) or AnyTuneSection()
+    if getattr(sampling, "stop_early", False):
         raise ConfigurationError(
             f"{config}:\nsampling.stop_early: samples are foretold for fixed numbers. Leave it out."
         )
@@ -72,44 +62,36 @@ def tune(
         raise InvalidInputError("--work, --time", "both are given", "Give one")
     until = Until.parse(time)
     seconds = None if until is None or until.seconds is None else float(until.seconds)
-    aim = Aim(
-        section.target if target is None else target,
-        section.at if at is None else at,
-        {**section.floor, **_floors(floor or [])},
-    )
-    items, noise = configuration.calibration_items(), configuration.noise.build()
-    model = configuration.build_model(sampling)
-    task = ArrayTask(model, items)
-    measurement = None if locality is None else read_measurement(locality)
-    if measurement is None and configuration.locality is not None:
-        told.say("Measuring locality")
-        measurement = measure_file(config, configuration, model, items)[0]
-    candidates = file_candidates(configuration, measurement)
-    samples = sampling.n_candidate + sampling.n_bound
-    if work is None and seconds is None:
-        work = section.work
-    if work is None and seconds is None:
-        layouts = layouts_of(model, items, configuration.layout.build(configuration.noise, configuration.data))
-        work = samples * float(np.mean([layout.shown.sum() for layout in layouts]))
-    found = find(
-        task,
-        configuration.certificate.build(noise, configuration.noise.threat()),
-        candidates,
-        work=work,
-        seconds=seconds,
-        aim=aim,
-        noise=noise,
-        split=sampling.n_candidate / samples,
-        share=section.share,
-        draws=section.draws,
-        seed=sampling.seed,
-        chunk_size=sampling.chunk_size,
-        options=sampling.options(),
-        executor=configuration.execution.build(),
-        tell=told.say,
-    )
-    note = _note(found, config, len(items))
-    write_tuned(config, out, found, items, note)
+    with tempfile.TemporaryDirectory(prefix="localsmooth-tune-") as folder:
+        contest = contest_of(configuration, Path(folder), _measurement(config, configuration, locality, told))
+        aim = Aim(
+            section.target if target is None else target,
+            section.at if at is None else at,
+            {**section.floor, **_floors(floor or [])},
+            contest.kind if flips is None else flips,
+        )
+        if work is None and seconds is None:
+            work = contest.work if section.work is None else section.work
+        found = find(
+            contest.task,
+            contest.settings,
+            contest.candidates,
+            work=work,
+            seconds=seconds,
+            aim=aim,
+            noise=contest.noise,
+            split=contest.split,
+            share=section.share,
+            draws=section.draws,
+            seed=sampling.seed,
+            chunk_size=sampling.chunk_size,
+            options=sampling.options(),
+            executor=configuration.execution.build(),
+            trained=contest.trained,
+            tell=told.say,
+        )
+    note = _note(found, config, contest.looked_at)
+    write_tuned(config, out, found, contest.items, note)
     if as_json:
         print(json.dumps(_described(found, out), indent=1))
         return
@@ -120,6 +102,17 @@ def tune(
         console.print(f"Not tried: {name}: {reason}")
     console.print(note)
     told.say(f"Certify with it: localsmooth certify {out} --out RUN")
+
+
+def _measurement(config: Path, configuration: AnyFile, locality: Path | None, told: Teller) -> Measurement | None:
+    """What was measured of locality, or what is measured now where the file has such a section."""
+    if locality is not None:
+        return read_measurement(locality)
+    if not isinstance(configuration, Configuration) or configuration.locality is None:
+        return None
+    told.say("Measuring locality")
+    model = configuration.build_model()
+    return measure_file(config, configuration, model, configuration.calibration_items())[0]
 
 
 def _floors(given: list[str]) -> dict[str, float]:
@@ -135,7 +128,8 @@ def _floors(given: list[str]) -> dict[str, float]:
 
 def _wanted(aim: Aim) -> str:
     target = aim.target if isinstance(aim.target, str) else aim.target.name
-    return f"ACR of {target}" if aim.at is None else f"{target} at ε = {aim.at:g}"
+    kind = "" if aim.kind is None else f", {aim.kind}"
+    return (f"ACR of {target}" if aim.at is None else f"{target} at ε = {aim.at:g}") + kind
 
 
 def _expected(tried: Tried, aim: Aim) -> str:
@@ -184,11 +178,11 @@ def _groups(tried: Tried) -> int:
     return tried.entry.assignment.subject.layouts[0].outputs.count
 
 
-def _note(found: Tuning, config: Path, items: int) -> str:
+def _note(found: Tuning, config: Path, looked_at: str) -> str:
     best, other = found.best, found.isotropic
     floor = "".join(f", {name} {best.forecast.quality[name]:.3f}" for name in found.aim.floor)
     lines = [
-        f"{MADE_BY} from {config.name}, on {items} calibration items, for {found.work:,.0f} passes an item.",
+        f"{MADE_BY} from {config.name}, on {looked_at}, for {found.work:,.0f} passes an item.",
         f"{best.entry.candidate.name}: {_wanted(found.aim)} {_expected(best, found.aim)}{floor}.",
     ]
     if best is other:

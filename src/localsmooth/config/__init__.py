@@ -6,6 +6,7 @@ from localsmooth.config.data import DATA_SECTIONS, ArraysSection, DataSection, I
 from localsmooth.config.edges import EdgeConfiguration
 from localsmooth.config.faults import ConfigurationError, explain
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
+from localsmooth.config.graph_data import GraphData
 from localsmooth.config.layouts import (
     INTERPOLATIONS,
     LAYOUT_SECTIONS,
@@ -31,7 +32,7 @@ from localsmooth.config.schema import Configuration, LocalitySection
 from localsmooth.config.section import ExistingPath, Section
 from localsmooth.config.targets import TARGET_SECTIONS, TargetSection, target_names
 from localsmooth.config.threats import THREAT_SECTIONS, PerPositionSection, ThreatSection
-from localsmooth.config.tuning import TuneSection
+from localsmooth.config.tuning import AnyTuneSection, GraphTuneSection, TuneSection
 from localsmooth.config.writing import to_toml
 from localsmooth.tasks import import_from_folders
 
@@ -46,6 +47,7 @@ __all__ = [
     "THREAT_SECTIONS",
     "AnyFile",
     "AnyNoise",
+    "AnyTuneSection",
     "ArraysSection",
     "CentreSmoothingSection",
     "CertificateSection",
@@ -56,6 +58,8 @@ __all__ = [
     "ExistingPath",
     "GraphCertificateSection",
     "GraphConfiguration",
+    "GraphData",
+    "GraphTuneSection",
     "GridLayoutSection",
     "ImageFilesSection",
     "ItemsSection",

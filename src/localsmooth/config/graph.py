@@ -16,18 +16,34 @@ from localsmooth.certificates import SCORE_CERTIFICATES, VOTE_CERTIFICATES
 from localsmooth.config.baselines import SparseSmoothSection
 from localsmooth.config.certificate import BaseName, StrategySection
 from localsmooth.config.execution import ExecutionSection
-from localsmooth.config.faults import within
-from localsmooth.config.graph_data import CalibrationGraphSection, GraphData, GraphNoiseSection, GraphSection
+from localsmooth.config.faults import ConfigurationError, within
+from localsmooth.config.graph_data import (
+    CalibrationGraphSection,
+    GraphData,
+    GraphNoiseSection,
+    GraphSection,
+    read_graph,
+)
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
+from localsmooth.config.sampling import NUMBERS, SPLIT, require_numbers
 from localsmooth.config.section import Section
 from localsmooth.config.targets import make_targets
+from localsmooth.config.tuning import GraphTuneSection
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout import Layout
 from localsmooth.noise import Noise, SparseFlips
-from localsmooth.runs import SamplingPlan
+from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import Smoothing, Task
-from localsmooth.tasks.graphs import AttackLimits, AttributedGraph, GraphSettings, GraphTask, NodeClassifier
+from localsmooth.tasks.graphs import (
+    AttackLimits,
+    AttributedGraph,
+    GraphSettings,
+    GraphTask,
+    NodeClassifier,
+    require_other_nodes,
+)
 
 __all__ = ["GraphCertificateSection", "GraphConfiguration", "GraphSamplingSection", "NodeRunSection"]
 
@@ -39,6 +55,9 @@ Flips = Annotated[
 ]
 
 
+LayoutOf = Callable[[AttributedGraph], Layout]
+
+
 class GraphSamplingSection(Section):
     """How many noisy graphs are drawn."""
 
@@ -46,6 +65,11 @@ class GraphSamplingSection(Section):
     """N₁, samples per cluster to choose the candidates."""
     n_bound: Count = 10_000
     """N₂, further samples per cluster to bound the candidates' probabilities and scores."""
+    passes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """In place of these two, the passes over the whole graph that may be spent, both stages and all clusters together:
+    a sample takes one for each cluster."""
+    split: float | None = Field(default=None, gt=0, lt=1)
+    """With `passes`, the share of the samples that choose candidates; 1/9 by default."""
     chunk_size: Count = 1000
     """Samples that are stored together; what an interruption can lose."""
     batch_size: Count = 8
@@ -55,8 +79,16 @@ class GraphSamplingSection(Section):
     replay: int = Field(default=0, ge=0)
     """Samples of the bound stage to draw again at the end, one by one on one thread, to compare their labels."""
 
-    def build(self) -> SamplingPlan:
-        """Make the sampling plan."""
+    @model_validator(mode="after")
+    def _numbers_are_used(self) -> GraphSamplingSection:
+        said = [name for name in NUMBERS if self.passes is None or name in self.model_fields_set]
+        require_numbers(said, self.passes, self.split)
+        return self
+
+    def build(self) -> SamplingPlan | PassPlan:
+        """Make the sampling plan, or the work that it follows from."""
+        if self.passes is not None:
+            return PassPlan(self.passes, self.split or SPLIT, self.seed, self.chunk_size)
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size)
 
     def options(self) -> SamplingOptions:
@@ -153,7 +185,8 @@ class NodeRunSection(Section):
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
     calibration: CalibrationGraphSection | None = None
-    """A graph that `localsmooth plan` may show the model under noise; not used otherwise."""
+    """A graph that is not certified: `localsmooth tune` chooses noise on it, and `localsmooth plan` shows it to the
+    model under noise; not used otherwise."""
     plugins: PluginsSection = Field(default_factory=PluginsSection)
     """Modules with certificates and bounds of your own."""
 
@@ -198,6 +231,8 @@ class GraphConfiguration(NodeRunSection):
     """The smoothing distribution."""
     certificate: GraphCertificateSection = Field(default_factory=GraphCertificateSection)
     """What is proven from them."""
+    tune: GraphTuneSection | None = None
+    """What `localsmooth tune` looks for, if not by its defaults; not used otherwise."""
 
     @model_validator(mode="after")
     def _fits(self) -> GraphConfiguration:
@@ -232,5 +267,39 @@ class GraphConfiguration(NodeRunSection):
             Told what takes long.
         """
         data = self.graph.build(self.noise)
+        self._require_apart(data.graph)
         task = GraphTask(self.trained(self.model, data, out, say), data.graph, data.nodes, called=data.name)
         return task, Smoothing(data.layout, self.sampling.build()), self.certificate.build(SparseFlips())
+
+    def calibration_data(self) -> AttributedGraph | None:
+        """Read the graph that may be looked at; None where none is named, or one of other attributes."""
+        graph, certified = super().calibration_data(), read_graph(self.graph.data)[0]
+        return None if graph is None or graph.width != certified.width else graph
+
+    def tuning_data(self, layout: LayoutOf) -> GraphData:
+        """Read the graph that noise is chosen on.
+
+        Parameters
+        ----------
+        layout
+            Makes its layout.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file names none.
+        InvalidInputError
+            If it is certified, or has most of its nodes in common with the graph that is.
+        """
+        if self.calibration is None:
+            raise ConfigurationError(
+                "calibration: this section is missing. Name a graph that is not certified, as in [graph]."
+            )
+        self._require_apart(read_graph(self.graph.data)[0])
+        graph, name = read_graph(self.calibration.data)
+        split, nodes = self.calibration.split(graph)
+        return GraphData(graph, split, layout(graph), nodes, name)
+
+    def _require_apart(self, certified: AttributedGraph) -> None:
+        if self.calibration is not None:
+            require_other_nodes(self.calibration.build(), certified)

@@ -14,6 +14,7 @@ from localsmooth.config.section import ExistingPath, Section
 from localsmooth.layout import Layout
 from localsmooth.tasks.graphs import (
     AttributedGraph,
+    Cut,
     NodeSplit,
     cluster_layout,
     digit_graph,
@@ -24,7 +25,7 @@ from localsmooth.tasks.graphs import (
     split_per_class,
 )
 
-__all__ = ["CalibrationGraphSection", "GraphData", "GraphNoiseSection", "GraphSection", "NodesSection"]
+__all__ = ["CalibrationGraphSection", "GraphData", "GraphNoiseSection", "GraphSection", "NodesSection", "read_graph"]
 
 Probability = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -50,8 +51,8 @@ class GraphNoiseSection(Section):
     """Probability that a one becomes zero: in the output's own cluster, and in the farthest."""
 
 
-class NodesSection(Section):
-    """Which nodes of a graph train, and which are certified; and how clusters are made."""
+class SplitSection(Section):
+    """Which nodes of a graph train, and which are certified."""
 
     per_class: Count = 20
     """Training nodes per class, and validation nodes per class; the rest is the test set."""
@@ -59,8 +60,6 @@ class NodesSection(Section):
     """Another seed gives another split."""
     evaluate: Literal["test", "validation"] = "test"
     """Nodes that are certified."""
-    clustering: Literal["metis", "spectral"] = "metis"
-    """METIS (with the extra `graph`), or spectral clustering."""
 
     @property
     def choice(self) -> tuple[int, int, str]:
@@ -72,15 +71,50 @@ class NodesSection(Section):
         split = split_per_class(graph.labels, per_class=self.per_class, seed=self.split_seed)
         return split, split.test if self.evaluate == "test" else split.validation
 
+
+class NodesSection(SplitSection):
+    """Which nodes of a graph train, and which are certified; and how clusters are made."""
+
+    clustering: Literal["metis", "spectral"] = "metis"
+    """METIS (with the extra `graph`), or spectral clustering."""
+
+    @property
+    def cut(self) -> Cut:
+        """What makes the clusters."""
+        return metis_clusters if self.clustering == "metis" else spectral_clusters
+
     def clustered(self, graph: AttributedGraph, count: int) -> Int[np.ndarray, "nodes"]:
         """Cluster of each node."""
-        return (metis_clusters if self.clustering == "metis" else spectral_clusters)(graph, count, 0)
+        return self.cut(graph, count, 0)
+
+
+GraphPlace = Literal["digits"] | ExistingPath
+"""The embedded graph of handwritten digits, or a file."""
+
+
+def read_graph(data: GraphPlace) -> tuple[AttributedGraph, str]:
+    """Read a graph, of a file the largest connected component, and say what it is called."""
+    if data == "digits":
+        return digit_graph(), "digits"
+    return largest_component(load_npz(data)), Path(data).stem
+
+
+class CalibrationGraphSection(SplitSection):
+    """A graph that is not certified, and which of its nodes count where noise is chosen on it."""
+
+    data: GraphPlace
+    """As in `[graph]`: another graph, most of whose nodes have other attributes than those that are certified (beside
+    `[edges]`: other edges)."""
+
+    def build(self) -> AttributedGraph:
+        """Read the graph."""
+        return read_graph(self.data)[0]
 
 
 class GraphSection(NodesSection):
     """The graph, which of its nodes are certified, and its clusters."""
 
-    data: Literal["digits"] | ExistingPath = "digits"
+    data: GraphPlace = "digits"
     """"digits" for the embedded graph of handwritten digits, or the path of an .npz file with `adj_matrix.data`,
     `.indices`, `.indptr` and `.shape` (CSR), the same for `attr_matrix`, and `labels`, as `save_npz` of
     `localsmooth.graphs` writes it. Of a file, the largest connected component is certified."""
@@ -95,21 +129,8 @@ class GraphSection(NodesSection):
         noise
             The probabilities that the clusters get.
         """
-        embedded = self.data == "digits"
-        graph = digit_graph() if embedded else largest_component(load_npz(self.data))
+        graph, name = read_graph(self.data)
         clusters = self.clustered(graph, self.clusters)
         layout = cluster_layout(clusters, graph.adjacency, addition=noise.addition, deletion=noise.deletion)
         split, nodes = self.split(graph)
-        return GraphData(graph, split, layout, nodes, "digits" if embedded else Path(self.data).stem)
-
-
-class CalibrationGraphSection(Section):
-    """A graph that is not certified, whose predictions under noise may be looked at."""
-
-    data: ExistingPath
-    """An .npz file as [graph] takes it, of the same attributes in the same order: another graph, or an earlier one. It
-    must be no part of the graph that is certified (with [edges]: not have its edges)."""
-
-    def build(self) -> AttributedGraph:
-        """Read the graph; all of it is shown."""
-        return load_npz(self.data)
+        return GraphData(graph, split, layout, nodes, name)

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from localsmooth.config.section import Section
-from localsmooth.runs import SamplingPlan
+from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import ScoreCounting, StopWhenDecided
 
-__all__ = ["SamplingSection"]
+__all__ = ["NUMBERS", "SPLIT", "SamplingSection", "require_numbers"]
+
+NUMBERS = ("n_candidate", "n_bound")
+"""Keys of the numbers of samples."""
+SPLIT = 1 / 9
+"""Share of the samples that choose candidates where only the work is said."""
+
+
+def require_numbers(said: Sequence[str], passes: float | None, split: float | None) -> None:
+    """Refuse a section that says both numbers of samples and the work that they follow from, or neither.
+
+    Parameters
+    ----------
+    said
+        Which of n_candidate and n_bound it says.
+    passes, split
+        The work, and how it is split.
+
+    Raises
+    ------
+    ValueError
+        Naming the keys.
+    """
+    if passes is not None and said:
+        raise ValueError(f"passes: numbers of samples follow from it; leave {' and '.join(said)} out")
+    missing = [name for name in NUMBERS if name not in said]
+    if passes is None and missing:
+        raise ValueError(f"{missing[0]} is missing: say n_candidate and n_bound, or passes")
+    if split is not None and passes is None:
+        raise ValueError("split has no effect without passes")
 
 
 class SamplingSection(Section):
     """How many samples, and how they are drawn."""
 
-    n_candidate: int = Field(ge=1)
+    n_candidate: int | None = Field(default=None, ge=1)
     """N₁, samples per output group to choose the candidates."""
-    n_bound: int = Field(ge=1)
+    n_bound: int | None = Field(default=None, ge=1)
     """N₂, further samples per output group to bound the candidates' probabilities."""
+    passes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """In place of these two, the passes that an item may take, both stages and all output groups together: as many
+    samples as they afford. A pass over a window counts by the share of the item that the window is."""
+    split: float | None = Field(default=None, gt=0, lt=1)
+    """With `passes`, the share of the samples that choose candidates; 1/9 by default."""
     seed: int = Field(default=0, ge=0)
     """Seed of all noise."""
     chunk_size: int = Field(default=128, ge=1)
@@ -46,16 +81,22 @@ class SamplingSection(Section):
 
     @model_validator(mode="after")
     def _settings_are_used(self) -> SamplingSection:
+        said = [name for name in NUMBERS if getattr(self, name) is not None]
+        require_numbers(said, self.passes, self.split)
         if self.stop_for != "all-budgets" and not self.stop_early:
             raise ValueError("stop_for has no effect without stop_early = true")
         if self.score_grid is not None and self.scores is None:
             raise ValueError('score_grid has no effect without scores = "moments" or "histogram"')
         return self
 
-    def build(self) -> SamplingPlan:
-        """Make the sampling plan."""
+    def build(self) -> SamplingPlan | PassPlan:
+        """Make the sampling plan, or the work that it follows from."""
         only = self.stop_for == "largest-budget"
         stop = StopWhenDecided(largest_budget_only=only) if self.stop_early else None
+        if self.passes is not None:
+            return PassPlan(self.passes, self.split or SPLIT, self.seed, self.chunk_size, stop)
+        assert self.n_candidate is not None
+        assert self.n_bound is not None
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size, stop)
 
     def options(self) -> SamplingOptions:

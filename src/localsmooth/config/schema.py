@@ -173,7 +173,11 @@ class Configuration(Section):
                 "calibration: this section is missing. Name items that are not certified, as in [data]."
             )
         if not isinstance(self.data, ItemsSection):
-            raise ConfigurationError("data.kind: noise is chosen for arrays only.")
+            kind = getattr(self.data, "kind", "others")
+            raise ConfigurationError(
+                f"data.kind: files tune noise of arrays and graphs; that of {kind} is tuned in Python, by ls.tune with "
+                "layouts of your own."
+            )
         items = self.calibration.build()
         fitted = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in items))
         require_unseen(fitted, self.data.build(), "calibration")

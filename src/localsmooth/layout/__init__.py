@@ -17,6 +17,7 @@ from localsmooth.layout.levels import (
 from localsmooth.layout.locality import masked, windowed
 from localsmooth.layout.origin import derived, item_digest, origins_of
 from localsmooth.layout.partition import Partition
+from localsmooth.layout.remembering import Remembering
 from localsmooth.layout.view import View
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "LayoutRecipe",
     "Partition",
     "Reach",
+    "Remembering",
     "SeenAtoms",
     "View",
     "atoms_of",

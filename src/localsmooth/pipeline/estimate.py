@@ -45,6 +45,8 @@ class Estimate:
         What the model still sees, by level of the noise.
     unseen
         Why nothing is said about that, where nothing is.
+    n_candidate, n_bound
+        N₁ and N₂, samples of each output group in both stages.
     """
 
     items: int
@@ -61,6 +63,8 @@ class Estimate:
     notes: tuple[str, ...] = ()
     sights: tuple[Sight, ...] = ()
     unseen: str = ""
+    n_candidate: int | None = None
+    n_bound: int | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -70,6 +74,8 @@ class Estimate:
     def __str__(self) -> str:
         """What `localsmooth plan` says."""
         lines = [f"{_several(self.items, 'item')}, {_several(self.groups, 'output group')} in all"]
+        if self.samples is not None and self.n_candidate is not None:
+            lines.append(f"Samples: N₁ = {self.n_candidate:,} and N₂ = {self.n_bound:,} of each output group")
         if self.samples is not None and self.passes is not None:
             most = "at most " if self.stops_early else ""
             passes = "" if round(self.passes) == self.samples else f", as much work as {self.passes:,.0f} whole passes"

@@ -76,6 +76,8 @@ def plan(
         None,
         assignment.told,
         _scale(task, subject, prove),
+        n_candidate=assignment.plan.n_candidate,
+        n_bound=assignment.plan.n_bound,
     )
     if assignment.draw is not None:
         note = "This method draws its samples in its own way: what they take is not estimated"

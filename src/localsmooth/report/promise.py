@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from localsmooth.report.summary import best_curve, counted_words, has_target, headline_budget, headline_target, value_at
+from localsmooth.metrics import average_certifiable_radius
+from localsmooth.report.summary import (
+    acr_text,
+    best_curve,
+    counted_words,
+    has_target,
+    headline_budget,
+    headline_target,
+    value_at,
+)
 from localsmooth.report.tables import percent
 from localsmooth.results import ACCURACY, RATIO, RunInfo, run_info
 
@@ -139,7 +148,10 @@ def foundations(
 
 
 def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
-    """The headline number of each method, at one budget for all; see `headline_budget` and `headline_target`."""
+    """The headline number of each method, at one budget for all; see `headline_budget` and `headline_target`.
+
+    Where there are several methods, the average certifiable radius of each stands beside it.
+    """
     budget, target = headline_budget(*results.values()), headline_target(*results.values())
     what, does = counted_words(target)
     made: list[Tile] = []
@@ -157,5 +169,8 @@ def tiles(results: Mapping[str, xr.Dataset]) -> list[Tile]:
             whole = value_at(dataset["budget"].values, best_curve(dataset, RATIO), budget)
             every = "Right or wrong" if target == ACCURACY else "Whichever prediction it is"
             text += f". {every}: {percent(whole)}"
+        if len(results) > 1:  # one budget alone may be where one method ends, and another has long been ahead
+            radius = average_certifiable_radius(dataset["budget"].values, best_curve(dataset, target))
+            text += f". Average certifiable radius: {acr_text(radius, 3)}"
         made.append(Tile(method, percent(share), text.replace(" %", "\u00a0%")))
     return made

@@ -23,8 +23,8 @@ class SmoothedClassifier:
     noise
         Name and parameters of the noise.
     levels
-        Smallest and largest noise level, by the symbol of each parameter, over all cells of all items; infinite for
-        inputs that are hidden.
+        Smallest and largest noise level, by the symbol of each parameter, over all cells of all items but for inputs
+        that are hidden.
     layout
         Digest of output groups, input groups, their levels and what each group sees, as `Layout.digest()` says; of the
         digests, where items differ.
@@ -83,7 +83,7 @@ class SmoothedClassifier:
     def line(self) -> str:
         """What tells one smoothed classifier from others, in one line."""
         distribution = self.noise.get("distribution", "unknown noise")
-        groups = f"{self.output_groups} × {self.input_groups} groups"
+        groups = f"{self.output_groups} × {self.input_groups} groups{', inputs hidden' if self.hidden else ''}"
         return (
             f"model {_short(self.model)}, data {_short(self.data)}, {distribution} {self.level_text()} in {groups}, "
             f"seed {self.plan.get('seed', 'unknown')}, {self.sampled[:10] or 'undated'}, {self.package}"

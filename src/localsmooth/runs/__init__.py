@@ -6,7 +6,7 @@ from localsmooth.runs.file_store import FileStore
 from localsmooth.runs.identity import RunIdentity, chosen_digest, digest
 from localsmooth.runs.joining import CANDIDATES_FROM, PREDICTIONS, Joined, join, require_like_predictions
 from localsmooth.runs.overview import OUTPUT_GROUPS, Survey, find_runs, poisoned_name, survey
-from localsmooth.runs.plan import Chunk, SamplingPlan, Stage
+from localsmooth.runs.plan import Chunk, PassPlan, SamplingPlan, Stage
 from localsmooth.runs.record import ChunkRecord, CorruptRecordError
 from localsmooth.runs.stopping import StoppingRule
 from localsmooth.runs.store import ChunkKey, MemoryStore, MergedCounts, OtherRunError, Store, StoreError
@@ -25,6 +25,7 @@ __all__ = [
     "MemoryStore",
     "MergedCounts",
     "OtherRunError",
+    "PassPlan",
     "RunIdentity",
     "SamplingPlan",
     "Stage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from types import NoneType
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.runs.stopping import StoppingRule
 
-__all__ = ["Chunk", "SamplingPlan", "Stage"]
+__all__ = ["Chunk", "PassPlan", "SamplingPlan", "Stage"]
 
 
 class Stage(Enum):
@@ -97,3 +98,60 @@ class SamplingPlan:
         total = self.samples(stage)
         for index, start in enumerate(range(0, total, self.chunk_size)):
             yield Chunk(item, group, stage.value, index, min(self.chunk_size, total - start))
+
+
+_SPLIT = 1 / 9
+
+
+@dataclass(frozen=True)
+class PassPlan:
+    """A budget of work, from which numbers of samples follow once it is known what a sample takes.
+
+    Parameters
+    ----------
+    passes
+        Passes over one item that may be spent, both stages and all output groups together. A pass over a window counts
+        by the share of the item that it is; items of several sizes share numbers of samples, by their mean.
+    split
+        Share of the samples that choose candidates (N₁); the others bound them (N₂).
+    seed, chunk_size, stop
+        As in `SamplingPlan`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the budget is not positive and finite, the split is no share, or something would be wrong with the plan.
+    """
+
+    passes: float | int
+    split: float = _SPLIT
+    seed: int = 0
+    chunk_size: int = 128
+    stop: StoppingRule | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.passes < math.inf:
+            raise InvalidInputError("passes", f"got {self.passes}", "Pass a positive number")
+        if not 0 < self.split < 1:
+            raise InvalidInputError("split", f"got {self.split}", "Pass a share strictly between 0 and 1")
+        SamplingPlan(1, 1, self.seed, self.chunk_size, self.stop)  # refuses the rest
+
+    def plan(self, each: float | int) -> SamplingPlan:
+        """As many samples as the budget affords.
+
+        Parameters
+        ----------
+        each
+            Passes that one sample of every output group takes.
+
+        Raises
+        ------
+        InvalidInputError
+            If that is not one for each stage.
+        """
+        total = int(self.passes / each * (1 + 1e-9))  # shares of windows add up to 1 but for rounding
+        if total < 2:
+            problem = f"{self.passes:g} passes an item are {total} samples of each output group, of {each:g} passes"
+            raise InvalidInputError("passes", problem, "Allow more: each of two stages needs one")
+        first = min(max(1, round(self.split * total)), total - 1)
+        return SamplingPlan(first, total - first, self.seed, self.chunk_size, self.stop)

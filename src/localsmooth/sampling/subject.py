@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -141,6 +142,18 @@ class Subject(ABC):
     def replica(self) -> Subject:
         """Return the same subject for another thread: nothing that a call could change is shared."""
         return self
+
+    def reseeded(self, seed: int) -> Subject:
+        """Return the same subject with other streams.
+
+        Parameters
+        ----------
+        seed
+            Of these streams.
+        """
+        made = copy.copy(self)
+        object.__setattr__(made, "seed", seed)  # some subjects are frozen
+        return made
 
     def notes(self) -> tuple[str, ...]:
         """Return what the user should know before anything is drawn."""

@@ -113,6 +113,10 @@ def expand(values: Mapping[str, object], folder: Path | None = None) -> Sweep:
             label = _label(changes)
             try:
                 configuration = _configuration(section.base, {"name": method.name, **method.set, **changes}, folder)
+                if configuration.sampling.passes is not None:
+                    raise ConfigurationError(
+                        "sampling.passes: a sweep compares numbers of samples. Say n_candidate and n_bound."
+                    )
                 point = SweepPoint(method.name, label, configuration, *point_keys(configuration, digests))
                 if point.key in known:
                     raise ConfigurationError(f"this is the same as {known[point.key]}. Leave one of them out.")

@@ -28,6 +28,9 @@ def point_keys(configuration: AnyFile, digests: dict[Path, str]) -> tuple[str, s
     whole = configuration.model_dump(mode="python", exclude=_NOT_CONTENT)
     # Points of before are known by what files could say then: the other keys of a layout tell its kind, too.
     whole.get("layout", {}).pop("kind", None)
+    for name in ("passes", "split"):
+        if whole["sampling"].get(name, ...) is None:
+            del whole["sampling"][name]
     if whole["certificate"].get("threat", ...) is None:
         del whole["certificate"]["threat"]
     drawn = {key: value for key, value in whole.items() if key != "certificate"}

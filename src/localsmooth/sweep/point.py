@@ -40,6 +40,8 @@ class SweepPoint:
         sampling = self.configuration.sampling
         # Centre smoothing checks the ball that it has chosen with as many samples as it chose it with.
         choices = 2 if isinstance(self._baseline, CentreSmoothingSection) else 1
+        assert sampling.n_candidate is not None, "a sweep does not take passes"
+        assert sampling.n_bound is not None
         return choices * sampling.n_candidate + sampling.n_bound
 
     @property

@@ -17,7 +17,7 @@ from .record import (
 )
 from .registry import default_certificate, noise_from_configuration
 from .scores import ScoreCounting
-from .smoothing import Smoothing
+from .smoothing import Smoothing, work_of
 from .stakes import Alike, Predicted, Stakes, alike
 from .stopping import StopWhenDecided
 from .strategies import FixedNumberError, Strategies
@@ -32,7 +32,9 @@ from .targets import (
     Target,
     Weighted,
     as_targets,
+    stakes_of,
 )
+from .tunable import Foreseen, Trial, Tunable
 from .ways import certified_ways
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "Facts",
     "FixedNumberError",
     "Foreground",
+    "Foreseen",
     "OfClass",
     "Predicted",
     "Ratio",
@@ -60,6 +63,8 @@ __all__ = [
     "Strategies",
     "Target",
     "Task",
+    "Trial",
+    "Tunable",
     "Weighted",
     "alike",
     "arrays",
@@ -77,6 +82,8 @@ __all__ = [
     "require_same_run",
     "sampled_at",
     "save_record",
+    "stakes_of",
     "task_of",
     "tokens",
+    "work_of",
 ]

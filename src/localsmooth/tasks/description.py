@@ -51,10 +51,9 @@ def describe_smoothing(
     inputs = [content["graph"]] if "graph" in content else [item["content"] for item in items]
     placed = [content["layout"]] if "layout" in content else [item["layout"] for item in items]
     symbols = _SYMBOLS.get(str(noise.get("distribution")), ("level",))
-    values = [layout.levels.reshape(-1, len(symbols)) for layout in layouts]
-    lowest, highest = (
-        [float(bound) for bound in of([of(each, axis=0) for each in values], axis=0)] for of in (np.min, np.max)
-    )
+    values = np.concatenate([layout.levels.reshape(-1, len(symbols)) for layout in layouts])
+    shown = np.where(np.isfinite(values), values, np.nan)  # hidden inputs have no level, and are told of apart
+    lowest, highest = ([float(bound) for bound in of(shown, axis=0)] for of in (np.nanmin, np.nanmax))
     return SmoothedClassifier(
         model=_digest([content["model"]["fingerprint"]]),
         data=_digest(inputs),

@@ -105,7 +105,7 @@ class TaskContract:
         assert result["certified"].values.max() > 0, "nothing is certified: the case shows nothing"
         groups = [layout.outputs.count for layout in self._subject(case).layouts]
         assert max(groups) > 1, "the case has one output group only"
-        plan = case.smoothing.plan
+        plan = _plan(case)
         assert plan.n_bound > plan.chunk_size, "the case has one chunk only"
 
     def _subject(self, case: TaskCase) -> Any:
@@ -145,7 +145,7 @@ class TaskContract:
     def test_what_cannot_be_used_is_refused_before_anything_is_drawn_and_written(self) -> None:
         """By the name of the field."""
         case = self.make()
-        plan = case.smoothing.plan
+        plan = _plan(case)
         few = SamplingPlan(plan.n_candidate, 1, plan.seed, plan.chunk_size)
         elsewhere = isotropic_layout(0.2, (1,), (1, 1, 1))
         cases: dict[str, tuple[TaskCase, dict[str, Any]]] = {
@@ -231,7 +231,7 @@ class TaskContract:
     def test_groups_may_stop_early_or_it_is_refused(self) -> None:
         """With the same tallies again when it is resumed; a kind that cannot says so before anything is written."""
         case = self.make()
-        plan = replace(case.smoothing.plan, stop=StopWhenDecided())
+        plan = replace(_plan(case), stop=StopWhenDecided())
         case = replace(case, smoothing=replace(case.smoothing, plan=plan))
         with _folder() as folder:
             stopped, refusal = None, None
@@ -253,7 +253,7 @@ class TaskContract:
     def test_sampling_may_be_ended_and_go_on(self) -> None:
         """By a rule that holds at every number of samples; whoever goes on ends with the run made at once."""
         case = self.make()
-        joint, plan = replace(case.settings, simultaneous=JointCount()), case.smoothing.plan
+        joint, plan = replace(case.settings, simultaneous=JointCount()), _plan(case)
         case = replace(case, settings=joint)
         groups = self._subject(case).layouts[0].outputs.count
         drawn, told = _Counting(), _Counting()
@@ -378,3 +378,8 @@ def _same(result: xr.Dataset, other: xr.Dataset) -> None:
     for field in ("task", "norm", "units", "alpha", "n_candidate", "n_bound", "threat", "assumptions", "promise"):
         assert getattr(said, field) == getattr(wanted, field), field
     assert all(np.isfinite(result[kind].values).all() for kind in budget_kinds(result))
+
+
+def _plan(case: TaskCase) -> SamplingPlan:
+    assert isinstance(case.smoothing.plan, SamplingPlan), "the case says how many samples"
+    return case.smoothing.plan

@@ -1,7 +1,8 @@
 """Noise that is shaped to a model: candidates, pilots, what they foretell, and the choice."""
 
-from localsmooth.tuning.candidates import Candidate, Remembering, grid_candidates, isotropic_candidates
-from localsmooth.tuning.files import MADE_BY, file_candidates, require_beside, write_tuned
+from localsmooth.tuning.candidates import Candidate, grid_candidates, isotropic_candidates
+from localsmooth.tuning.clusters import cluster_candidates
+from localsmooth.tuning.files import MADE_BY, Contest, contest_of, file_candidates, require_beside, write_tuned
 from localsmooth.tuning.forecast import Aim, Forecast, foretell
 from localsmooth.tuning.halving import Tried, halved, ranked
 from localsmooth.tuning.pilot import Entry, Pilots, pilot_seed, require_plain_seed
@@ -12,12 +13,14 @@ __all__ = [
     "MADE_BY",
     "Aim",
     "Candidate",
+    "Contest",
     "Entry",
     "Forecast",
     "Pilots",
-    "Remembering",
     "Tried",
     "Tuning",
+    "cluster_candidates",
+    "contest_of",
     "draw_errors",
     "file_candidates",
     "foretell",

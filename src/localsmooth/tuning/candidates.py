@@ -11,7 +11,7 @@ import numpy as np
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.layout import GridLayout, Layout, LayoutRecipe
 
-__all__ = ["Candidate", "Remembering", "grid_candidates", "isotropic_candidates", "number"]
+__all__ = ["Candidate", "grid_candidates", "isotropic_candidates", "number"]
 
 Changes = Mapping[str, Mapping[str, object]]
 """Keys of a file's sections, by section; None for a key that is left out."""
@@ -45,27 +45,6 @@ class Candidate:
     def __post_init__(self) -> None:
         require_kind("name", self.name, str)
         require_kind("layout", self.layout, Layout, LayoutRecipe)
-
-
-@dataclass(frozen=True, eq=False)
-class Remembering:
-    """A layout, or a rule, that was chosen by looking at some items: its layouts remember them.
-
-    Parameters
-    ----------
-    of
-        The layout or rule.
-    origins
-        `item_digest` of the items.
-    """
-
-    of: Layout | LayoutRecipe
-    origins: frozenset[str]
-
-    def layout(self, input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> Layout:
-        """Make the layout for one item, which must be none of those."""
-        made = self.of if isinstance(self.of, Layout) else self.of.layout(input_shape, output_shape)
-        return Layout(made.outputs, made.inputs, made.levels, made.views, made.origins | self.origins)
 
 
 def isotropic_candidates(levels: Sequence[float | int], axes: int = 2) -> list[Candidate]:

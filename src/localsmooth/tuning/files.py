@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from localsmooth.config import (
+    AnyFile,
     Configuration,
     ConfigurationError,
+    GraphConfiguration,
+    GraphTuneSection,
     GridLayoutSection,
     NoiseSection,
     TuneSection,
@@ -25,17 +28,148 @@ from localsmooth.config import (
 from localsmooth.datasets import ItemSet
 from localsmooth.disk import write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import GridLayout, derived
+from localsmooth.layout import GridLayout, Layout, derived
 from localsmooth.locality import Measurement, largest_levels, read_levels, write_levels
+from localsmooth.noise import Noise, SparseFlips
+from localsmooth.runs import PassPlan, SamplingPlan
+from localsmooth.tasks import Tunable, work_of
+from localsmooth.tasks.arrays import ArrayTask
+from localsmooth.tasks.graphs import ClusterLayout, GraphTask
 from localsmooth.tuning.candidates import Candidate, number
+from localsmooth.tuning.clusters import cluster_candidates
 from localsmooth.tuning.search import Tuning
 
-__all__ = ["MADE_BY", "file_candidates", "require_beside", "write_tuned"]
+__all__ = ["MADE_BY", "Contest", "contest_of", "file_candidates", "require_beside", "write_tuned"]
 
 MADE_BY = "Made by localsmooth tune"
 """How the note of a file begins that tuning may write again."""
 
+_CLUSTERS = 5  # where the file has isotropic noise alone
 _DISTURBED = (0.001, 0.003, 0.01, 0.03, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """What a file asks of tuning.
+
+    Parameters
+    ----------
+    task
+        The model, and what is looked at.
+    settings
+        What will be proven.
+    candidates
+        What to choose from.
+    noise
+        Family of distributions; None for the task's own default.
+    work
+        Passes an item that the file as it stands takes.
+    split
+        Shares of the samples that may choose candidates.
+    looked_at
+        In words.
+    trained
+        Makes the task with the classifier that was trained for a candidate; None where all share one.
+    items
+        The items that are looked at, where they are arrays.
+    kind
+        Kind of budget that is asked about; None for the usual one.
+    """
+
+    task: Tunable
+    settings: Any
+    candidates: list[Candidate]
+    noise: Noise | None
+    work: float
+    split: list[float]
+    looked_at: str
+    trained: Callable[[Candidate], Tunable] | None = None
+    items: ItemSet | None = None
+    kind: str | None = None
+
+
+def contest_of(configuration: AnyFile, folder: Path, measurement: Measurement | None = None) -> Contest:
+    """Prepare what a file asks of tuning.
+
+    Parameters
+    ----------
+    configuration
+        The file.
+    folder
+        For networks that are trained on the way.
+    measurement
+        Of locality, where what is tuned are arrays.
+
+    Raises
+    ------
+    ConfigurationError, InvalidInputError
+        Naming what cannot be tuned, or a calibration that is missing or certified.
+    """
+    if isinstance(configuration, GraphConfiguration):
+        return _graph_contest(configuration, folder, measurement)
+    if not isinstance(configuration, Configuration):
+        raise ConfigurationError("edges: noise is tuned for arrays and for the attributes of graphs, not for edges.")
+    items, noise = configuration.calibration_items(), configuration.noise.build()
+    task = ArrayTask(configuration.build_model(), items)
+    layouts = task.laid_out(configuration.layout.build(configuration.noise, configuration.data))
+    work, split = _spent(configuration.sampling.build(), layouts)
+    section = TuneSection() if configuration.tune is None else configuration.tune
+    return Contest(
+        task,
+        configuration.certificate.build(noise, configuration.noise.threat()),
+        file_candidates(configuration, measurement),
+        noise,
+        work,
+        [split] if section.splits is None else section.splits,
+        f"{len(items)} calibration items",
+        items=items,
+    )
+
+
+def _spent(plan: SamplingPlan | PassPlan, layouts: Sequence[Layout]) -> tuple[float, float]:
+    """Passes that the file takes, and its split."""
+    if isinstance(plan, PassPlan):
+        return float(plan.passes), plan.split
+    samples = plan.n_candidate + plan.n_bound
+    return samples * work_of(layouts), plan.n_candidate / samples
+
+
+def _graph_contest(configuration: GraphConfiguration, folder: Path, measurement: Measurement | None) -> Contest:
+    if measurement is not None:
+        raise InvalidInputError("--locality", "levels of graphs do not follow from it", "Leave it out")
+    section = GraphTuneSection() if configuration.tune is None else configuration.tune
+    noise, clusters = configuration.noise, configuration.graph.clusters
+    candidates = cluster_candidates(
+        noise.deletion if section.deletions is None else section.deletions,
+        additions=noise.addition if section.additions is None else section.additions,
+        clusters=[clusters if clusters > 1 else _CLUSTERS] if section.clusters is None else section.clusters,
+        cut=configuration.graph.cut,
+    )
+    own = ClusterLayout(clusters, noise.addition, noise.deletion, configuration.graph.cut)
+    data = configuration.tuning_data(own.on)
+    number = iter(range(len(candidates) + 1))
+
+    def task(layout: Layout) -> GraphTask:
+        file = folder / f"network-{next(number)}.safetensors"
+        return GraphTask(configuration.model.build(replace(data, layout=layout), file), data.graph, data.nodes)
+
+    def trained(candidate: Candidate) -> GraphTask:
+        assert isinstance(candidate.layout, ClusterLayout)
+        return task(candidate.layout.on(data.graph))
+
+    first = task(data.layout)
+    work, split = _spent(configuration.sampling.build(), [data.layout])
+    return Contest(
+        first,
+        configuration.certificate.build(SparseFlips()),
+        candidates,
+        None,
+        work,
+        [split] if section.splits is None else section.splits,
+        f"the graph {data.name}",
+        trained,
+        kind=section.flips,
+    )
 
 
 def file_candidates(configuration: Configuration, measurement: Measurement | None = None) -> list[Candidate]:
@@ -83,7 +217,7 @@ def file_candidates(configuration: Configuration, measurement: Measurement | Non
     return made if measurement is None else [*made, *_measured(grid, family, measurement)]
 
 
-def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet, note: str) -> None:
+def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet | None, note: str) -> None:
     """Write the file with what was chosen, and read it again.
 
     Parameters
@@ -95,7 +229,7 @@ def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet, note: s
     tuning
         What was chosen.
     items
-        What it was chosen on.
+        What it was chosen on, where these are arrays.
     note
         What the file says about that, line by line; it begins with `MADE_BY`.
 
@@ -108,8 +242,10 @@ def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet, note: s
     values: dict[str, Any] = read_toml(config)
     candidate, plan = tuning.best.entry.candidate, tuning.plan
     changes: dict[str, Mapping[str, object]] = {**candidate.changes}
-    changes["sampling"] = {"n_candidate": plan.n_candidate, "n_bound": plan.n_bound}
+    numbers: dict[str, object] = {"n_candidate": plan.n_candidate, "n_bound": plan.n_bound}
+    changes["sampling"] = numbers | {"passes": None, "split": None}
     if candidate.changes and isinstance(candidate.layout, GridLayout) and candidate.layout.levels is not None:
+        assert items is not None
         file = out.with_name(f"{out.stem}-levels.npz")
         write_levels(file, derived(candidate.layout.levels.copy(), *tuning.origins), items)
         changes["layout"] = {**changes["layout"], "levels": file.name}

@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.collective import Envelope
 from localsmooth.errors import InvalidInputError
 from localsmooth.metrics import average_certifiable_radius, class_iou, confusion_matrix
-from localsmooth.noise import Noise
 from localsmooth.runs import SamplingPlan
-from localsmooth.tasks import Target, as_targets
-from localsmooth.tasks.arrays import SampledItem, Settings, certify_item, counting_groups, item_stakes
+from localsmooth.tasks import Predicted, Target, Trial, as_targets, stakes_of
 from localsmooth.tuning.predictive import foretold
 
 __all__ = ["MEAN_IOU", "Aim", "Forecast", "foretell"]
 
 MEAN_IOU = "mean_iou"
 """Quality by the mean IoU over the classes among the labels, from the confusion of all items."""
-_BOUND = "envelope"
 _OUTSIDE = 0.1  # share of items and draws that lie below the lower curve, and above the upper one
 
 
@@ -40,6 +36,9 @@ class Aim:
     floor
         Least quality of the smoothed classifier's predictions, abstentions wrong: by "mean_iou" or the name of a
         target, such as "balanced", "accuracy" and "agreement".
+    kind
+        Kind of budget, where there are several: "deletions" or "additions" of graphs, the others being 0. By default
+        the only one, or the last with budgets above 0.
 
     Raises
     ------
@@ -50,6 +49,7 @@ class Aim:
     target: Target | str = "ratio"
     at: float | int | None = None
     floor: Mapping[str, float | int] = field(default_factory=dict[str, float | int])
+    kind: str | None = None
 
     def __post_init__(self) -> None:
         as_targets([self.target], "target")
@@ -101,9 +101,8 @@ class Forecast:
 
 
 def foretell(
-    items: Sequence[SampledItem],
-    noise: Noise,
-    settings: Settings,
+    trials: Sequence[Trial],
+    budgets: Float[np.ndarray, "budgets"],
     plan: SamplingPlan,
     aim: Aim,
     draws: int,
@@ -113,10 +112,10 @@ def foretell(
 
     Parameters
     ----------
-    items
-        With the tallies of a pilot, whose votes are those of its candidate stage.
-    noise, settings
-        What is sampled, and proven.
+    trials
+        Items with the votes of a pilot.
+    budgets
+        Those that they are certified at.
     plan
         The run that is foretold.
     aim
@@ -127,27 +126,21 @@ def foretell(
         Of these draws.
     """
     generator = np.random.default_rng(seed)
-    (target,) = as_targets([aim.target], "target")
-    asked = replace(settings, bounds={_BOUND: Envelope()}, targets=(target,)).completed(noise)
-    budgets = np.array(asked.budgets)
-    curves = np.empty((len(items), draws, budgets.size))
-    qualities = {name: np.empty((len(items), draws)) for name in aim.floor}
+    curves = np.empty((len(trials), draws, budgets.size))
+    qualities = {name: np.empty((len(trials), draws)) for name in aim.floor}
     confusion: int | Int[np.ndarray, "classes more"] = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what rules have to say of votes, they say when there are any
-        for index, item in enumerate(items):
+        for index, trial in enumerate(trials):
             for draw in range(draws):
-                whole = foretold(item, plan.n_candidate, plan.n_bound, generator)
-                result = certify_item(whole, noise, asked.settled(whole.votes, counting_groups(whole)))
-                share = result.curves[target.name, _BOUND].certified / max(result.stakes[target.name].total, 1e-300)
-                curves[index, draw] = np.clip(share, 0, 1)
-                prediction = result.prediction.ravel().astype(np.int64)
+                seen = trial.certified(foretold(trial.votes, plan.n_candidate, plan.n_bound, generator))
+                curves[index, draw] = seen.share
                 for name, made in qualities.items():
                     if name == MEAN_IOU:
-                        here = _confusion(item, prediction)
+                        here = _confusion(seen.predicted)
                         confusion, made[index, draw] = confusion + here, _labelled_iou(here)
                     else:
-                        (stakes,) = item_stakes(item, prediction, as_targets([name])).values()
+                        (stakes,) = stakes_of(as_targets([name]), seen.predicted).values()
                         made[index, draw] = stakes.values.sum() / max(stakes.total, 1e-300)
     radii = np.array([[sum(average_certifiable_radius(budgets, curve)) for curve in each] for each in curves])
     quality = {name: float(made.mean()) for name, made in qualities.items()}
@@ -175,10 +168,9 @@ def _error(values: Float[np.ndarray, "items draws"]) -> float:
     return float(np.sqrt((between + within) / items))
 
 
-def _confusion(item: SampledItem, prediction: Int[np.ndarray, "outputs"]) -> Int[np.ndarray, "classes more"]:
-    assert item.label is not None
-    counted = np.ones(prediction.size, np.bool_) if item.ignored is None else ~item.ignored.ravel()
-    return confusion_matrix(prediction, item.label.ravel(), counted, len(item.class_names))
+def _confusion(predicted: Predicted) -> Int[np.ndarray, "classes more"]:
+    assert predicted.label is not None
+    return confusion_matrix(predicted.prediction, predicted.label, predicted.counted, len(predicted.class_names))
 
 
 def _labelled_iou(confusion: Int[np.ndarray, "classes more"]) -> float:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, NoProgress, SamplingSummary, default_executor, sample_subject
-from localsmooth.layout import Layout
 from localsmooth.noise import Noise
-from localsmooth.runs import MemoryStore, SamplingPlan
-from localsmooth.sampling import ArraySubject, SamplingOptions
-from localsmooth.tasks import Assignment, Smoothing
-from localsmooth.tasks.arrays import ArrayTask, SampledItem, Settings, layouts_of
+from localsmooth.runs import MemoryStore, PassPlan, SamplingPlan
+from localsmooth.sampling import SamplingOptions
+from localsmooth.tasks import Assignment, Smoothing, Task, Tunable, work_of
 from localsmooth.tuning.candidates import Candidate
 
 __all__ = ["Entry", "Pilots", "pilot_seed", "require_plain_seed"]
@@ -67,17 +66,29 @@ class Entry:
         What is drawn for it.
     work
         Passes an item that the run takes, weighted by the share of the input that they are over: mean over items.
+    task
+        Whose classifier is smoothed: that of all candidates, or one that was trained for this one.
+    others
+        The same candidate with its samples split otherwise between the stages: one pilot serves all of them.
     """
 
     candidate: Candidate
     plan: SamplingPlan
-    assignment: Assignment[Sequence[SampledItem]]
+    assignment: Assignment[Any]
     work: float
+    task: Tunable
+    others: tuple[Entry, ...] = ()
 
     def pilot(self, share: float) -> int:
         """Samples of each output group in a pilot of so large a share of the run."""
         total = self.plan.n_candidate + self.plan.n_bound
         return min(max(round(share * total), _FEWEST), total)
+
+    @property
+    def splits(self) -> list[Entry]:
+        """The same with each split; each of them knows the others."""
+        every = [replace(one, others=()) for one in (self, *self.others)]
+        return [replace(one, others=tuple(other for other in every if other is not one)) for one in every]
 
 
 class _Timed(NoProgress):
@@ -97,24 +108,23 @@ class Pilots:
         The model and the items of the calibration.
     settings, noise
         What will be proven, and sampled.
-    seed, chunk_size, split
-        Of the run that follows: its seed, samples in a chunk, and the share of its samples that choose candidates.
+    seed, chunk_size, splits
+        Of the run that follows: its seed, samples in a chunk, and shares of its samples that may choose candidates.
     options, executor
         How, and where.
+    trained
+        Makes the task with the classifier that was trained for a candidate; the task's own by default.
     """
 
-    task: ArrayTask
-    settings: Settings
-    noise: Noise
+    task: Tunable
+    settings: Any
+    noise: Noise | None
     seed: int
     chunk_size: int
-    split: float
+    splits: Sequence[float]
     options: SamplingOptions = field(default_factory=SamplingOptions)
     executor: Executor | ExecutorName | None = None
-
-    def layouts(self, candidate: Candidate) -> list[Layout]:
-        """The candidate's layout of each item."""
-        return layouts_of(self.task.model, self.task.items, candidate.layout)
+    trained: Callable[[Candidate], Tunable] | None = None
 
     def work_within(self, seconds: float | int, isotropic: Candidate) -> float:
         """Passes an item that take so long, from a few that are timed.
@@ -135,23 +145,32 @@ class Pilots:
     def enter(self, candidate: Candidate, work: float | int) -> Entry:
         """Check a candidate with as many samples as the budget affords, everything that certifying it would check.
 
+        Splits that certify nothing are left out, unless all do.
+
         Raises
         ------
         InvalidInputError
             Naming what does not fit: that so few samples certify nothing, say.
         """
-        layouts = self.layouts(candidate)
-        each = sum(float(layout.shown.sum()) for layout in layouts) / len(layouts)
-        total = int(work / each)
-        first = max(1, round(self.split * total))
-        if total - first < 1:
-            problem = f"{work:g} passes an item are {total} samples of each output group of {candidate.name}"
-            raise InvalidInputError("work", problem, "Allow more")
-        plan = SamplingPlan(first, total - first, self.seed, self.chunk_size)
-        assignment = self.task.assign(Smoothing(layouts, plan, self.noise), self.settings, self.options, None)
-        return Entry(candidate, plan, assignment, each * total)
+        task = self.task if self.trained is None else self.trained(candidate)
+        layouts = task.laid_out(candidate.layout)
+        each = work_of(layouts)
+        made, refused = list[Entry](), list[InvalidInputError]()
+        for split in self.splits:
+            try:
+                plan = PassPlan(work, split, self.seed, self.chunk_size).plan(each)
+                assert isinstance(task, Task)
+                assignment = task.assign(Smoothing(layouts, plan, self.noise), self.settings, self.options, None)
+            except InvalidInputError as error:
+                refused.append(error)
+                continue
+            if not any(plan == one.plan for one in made):
+                made.append(Entry(candidate, plan, assignment, each * (plan.n_candidate + plan.n_bound), task))
+        if not made:
+            raise refused[0]
+        return replace(made[0], others=tuple(made[1:]))
 
-    def draw(self, entry: Entry, samples: int, number: int, progress: NoProgress | None = None) -> list[SampledItem]:
+    def draw(self, entry: Entry, samples: int, number: int, progress: NoProgress | None = None) -> Any:
         """Draw a pilot; its votes are those of the candidate stage.
 
         Parameters
@@ -165,9 +184,7 @@ class Pilots:
         progress
             Told how far it is.
         """
-        subject = entry.assignment.subject
-        assert isinstance(subject, ArraySubject)
-        subject = replace(subject, seed=pilot_seed(self.seed, number))
+        subject = entry.assignment.subject.reseeded(pilot_seed(self.seed, number))
         # A stage of one sample, since there is none of nothing, which nobody looks at.
         plan = SamplingPlan(samples, 1, subject.seed, self.chunk_size)
         if self.options.check_model:  # once is enough, and so is one calibration
@@ -178,4 +195,4 @@ class Pilots:
                 self.options, batch_size=ready.batch_size.samples, channels_last=order, check_model=False
             )
         tallies = sample_subject(subject, plan, options=self.options, executor=self.executor, progress=progress)
-        return list(entry.assignment.collect(tallies))
+        return entry.assignment.collect(tallies)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import special
 
 from localsmooth.bounds import CandidateVotes
 from localsmooth.certificates import OutputVotes
-from localsmooth.tasks.arrays import SampledItem
 
 __all__ = ["draw_errors", "foretold"]
 
@@ -59,37 +56,36 @@ def draw_errors(
     return generator.binomial(trials, _GRID[np.minimum(place, _GRID.size - 1)])
 
 
-def foretold(item: SampledItem, n_candidate: int, n_bound: int, generator: np.random.Generator) -> SampledItem:
-    """The item as it may look after all samples, given its pilot, whose candidate stage holds its votes.
+def foretold(votes: OutputVotes, n_candidate: int, n_bound: int, generator: np.random.Generator) -> OutputVotes:
+    """Votes as they may be after all samples, given those of a pilot, which its candidate stage holds.
 
     Both stages share each output's probability. Outputs of one candidate class are of one kind.
 
     Parameters
     ----------
-    item
-        With the tallies of the pilot.
+    votes
+        Of the pilot.
     n_candidate, n_bound
         N₁ and N₂ of the run that is foretold.
     generator
         Where the draws come from.
     """
-    pilot = item.votes.candidate_votes
+    pilot = votes.candidate_votes
     assert pilot is not None
-    candidate, trials = item.votes.candidate, n_candidate + n_bound
+    candidate, trials = votes.candidate, n_candidate + n_bound
     missed = np.asarray(pilot.n - pilot.votes).astype(np.int64)
     errors = np.zeros(candidate.size, np.int64)
     for label in np.unique(candidate):
         here = candidate == label
         errors[here] = draw_errors(missed[here], pilot.n, trials, generator)
     first = generator.hypergeometric(errors, trials - errors, n_candidate)
-    votes = OutputVotes(
+    return OutputVotes(
         candidate,
         n_bound - (errors - first),
         n_bound,
         candidate_votes=CandidateVotes(n_candidate - first, n_candidate),
-        clean=item.votes.clean,
+        clean=votes.clean,
     )
-    return replace(item, votes=votes)
 
 
 def _normalised(weights: Float[np.ndarray, "kinds grid"]) -> Float[np.ndarray, "kinds grid"]:

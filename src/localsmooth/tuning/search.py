@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
 from localsmooth.errors import InvalidInputError, require_several
 from localsmooth.execution import Executor, ExecutorName
-from localsmooth.layout import item_digest
-from localsmooth.noise import Gaussian, Noise
+from localsmooth.layout import Layout, LayoutRecipe
+from localsmooth.noise import Noise
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Predicted, Smoothing, as_targets
-from localsmooth.tasks.arrays import ArrayTask, Settings
-from localsmooth.tuning.candidates import Candidate, Remembering, isotropic_candidates
+from localsmooth.tasks import Smoothing, Task, Tunable, as_targets
+from localsmooth.tuning.candidates import Candidate
 from localsmooth.tuning.forecast import MEAN_IOU, Aim, foretell
-from localsmooth.tuning.halving import Tried, halved
+from localsmooth.tuning.halving import Tried, halved, ranked
 from localsmooth.tuning.pilot import Entry, Pilots, require_plain_seed
 
 __all__ = ["Tuning", "tune"]
-
-_STEPS = 41  # budgets of a curve where none are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +40,10 @@ class Tuning:
     work
         Budget of passes an item.
     noise
-        The family of distributions.
+        The family of distributions; None for the task's own default.
     origins
-        `item_digest` of the items that were looked at: the smoothing that is returned does not certify them.
+        `item_digest` of the items that were looked at, of graphs that of their attributes: the smoothing that is
+        returned does not certify them.
     """
 
     best: Tried
@@ -55,7 +52,7 @@ class Tuning:
     left_out: dict[str, str]
     aim: Aim
     work: float
-    noise: Noise
+    noise: Noise | None
     origins: frozenset[str]
 
     @property
@@ -66,25 +63,31 @@ class Tuning:
     @property
     def smoothing(self) -> Smoothing:
         """What `certify` takes for other items than those of the calibration."""
-        return Smoothing(Remembering(self.best.entry.candidate.layout, self.origins), self.plan, self.noise)
+        return Smoothing(self.layout, self.plan, self.noise)
+
+    @property
+    def layout(self) -> Layout | LayoutRecipe:
+        """The choice's layout, or the rule that makes it of other items, which remembers the calibration's."""
+        return self.best.entry.task.remembering(self.best.entry.candidate.layout, self.origins)
 
 
 def tune(
     task: object,
-    settings: Settings,
+    settings: Any,
     candidates: Sequence[Candidate],
     *,
     work: float | int | None = None,
     seconds: float | int | None = None,
     aim: Aim | None = None,
     noise: Noise | None = None,
-    split: float = 1 / 9,
+    split: float | Sequence[float] = 1 / 9,
     share: float = 0.1,
     draws: int = 3,
     seed: int = 0,
     chunk_size: int = 128,
     options: SamplingOptions | None = None,
     executor: Executor | ExecutorName | None = None,
+    trained: Callable[[Candidate], Any] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Tuning:
     """Choose groups and levels of the noise by small pilots on items that are not certified.
@@ -96,23 +99,26 @@ def tune(
     Parameters
     ----------
     task
-        An `ArrayTask`: the model, and the items to look at, others than those that are certified later.
+        The model, and the items to look at, others than those that are certified later: an `ArrayTask`, a `PointTask`,
+        a `TokenTask`, or a `GraphTask` of another graph.
     settings
-        What will be proven. Budgets "auto" are spread up to where the candidate that gets farthest can reach.
+        What will be proven, as for `certify`. Budgets "auto" are spread up to where the candidate that gets farthest
+        can reach.
     candidates
-        What to choose from, such as `grid_candidates(levels)`. Where none is isotropic, isotropic noise of their
-        smallest levels is added.
+        What to choose from, such as `grid_candidates(levels)` and `cluster_candidates(deletions)`. Where none is
+        isotropic, isotropic noise of their smallest levels is added.
     work
         Passes an item, of both stages and all output groups together; a pass over a window counts by the share of the
-        input that the window is.
+        input that the window is. A pass over a graph is over the whole of it, and a sample takes one for each cluster.
     seconds
         Time an item in place of `work`: as many passes as it allows here, by a few that are timed.
     aim
         What is wanted; by default the certified ratio's average certifiable radius.
     noise
-        Family of distributions; Gaussian by default.
+        Family of distributions; the task's own by default, which is Gaussian for arrays.
     split
-        Share of the samples that choose candidate classes (N₁).
+        Share of the samples that choose candidate classes (N₁). Of several, the best is chosen for each candidate:
+        one pilot foretells all of them, and no further samples are drawn.
     share
         Of a whole run, that the last pilots are.
     draws
@@ -121,6 +127,9 @@ def tune(
         Of the run that follows. Pilots draw from streams of other seeds.
     chunk_size, options, executor
         Of the pilots, and of the run that follows.
+    trained
+        Makes the task with the classifier that was trained under a candidate's noise, about the same items; called once
+        for each candidate. By default all are tried on the task's own classifier.
     tell
         Told what happens.
 
@@ -129,18 +138,34 @@ def tune(
     InvalidInputError
         Naming what cannot be used, or that no candidate reaches the floor, or certifies anything.
     """
-    if not isinstance(task, ArrayTask):
+    if not isinstance(task, Tunable) or not isinstance(task, Task):
         kind = getattr(task, "name", type(task).__name__)
-        raise InvalidInputError("task", f"it is about {kind}", "Pass an ArrayTask: noise is tuned for arrays only")
-    _require(settings, work, seconds, split, share, draws)
+        raise InvalidInputError(
+            "task",
+            f"it is about {kind}",
+            "Pass an ArrayTask, a PointTask, a TokenTask or a GraphTask: others are not tuned",
+        )
+    task.require_settings(settings)
+    splits = [float(split)] if isinstance(split, float | int) else list(dict.fromkeys(map(float, split)))
+    _require(settings, work, seconds, splits, share, draws)
     require_plain_seed(seed)
-    aim, noise = Aim() if aim is None else aim, Gaussian() if noise is None else noise
+    aim = Aim() if aim is None else aim
+    (target,) = as_targets([aim.target], "target")
+    task.asked(settings, noise, target, aim.kind, (), aim.at)  # refuses what cannot be foretold
     _require_labels(task, aim)
     say = tell or (lambda _: None)
     pilots = Pilots(
-        task, settings, noise, seed, chunk_size, split, SamplingOptions() if options is None else options, executor
+        task,
+        settings,
+        noise,
+        seed,
+        chunk_size,
+        splits,
+        SamplingOptions() if options is None else options,
+        executor,
+        trained,
     )
-    contest = _with_isotropic(candidates, pilots)
+    contest = _with_isotropic(candidates, task)
     if seconds is not None:
         work = pilots.work_within(seconds, next(one for one in contest if one.isotropic))
         say(f"{seconds:g} s an item are about {work:,.0f} passes here")
@@ -153,17 +178,23 @@ def tune(
             if one.isotropic:  # which has the most samples: what is wrong with it is wrong with all
                 raise
             left_out[one.name] = str(error)
-    settings = _with_grid(settings, entries, aim)
+    proven = [one.assignment.proven for entry in entries for one in entry.splits]
+    asked, budgets = task.asked(settings, noise, target, aim.kind, proven, aim.at)
 
     def attempt(entry: Entry, part: float, number: int) -> Tried:
         samples = entry.pilot(part)
-        drawn = pilots.draw(entry, samples, number)
-        foreseen = foretell(drawn, noise, settings, entry.plan, aim, draws, number)
-        found = f"radius {foreseen.radius:.3f} ± {foreseen.radius_error:.3f}" + "".join(
-            f", {name} {value:.3f}" for name, value in foreseen.quality.items()
+        trials = entry.task.trials(pilots.draw(entry, samples, number), asked, noise)
+        tried = [
+            Tried(one, foretell(trials, budgets, one.plan, aim, draws, number), number, samples) for one in entry.splits
+        ]
+        best = ranked(tried, aim)[0]
+        seen, plan = best.forecast, best.entry.plan
+        found = f"radius {seen.radius:.3f} ± {seen.radius_error:.3f}" + "".join(
+            f", {name} {value:.3f}" for name, value in seen.quality.items()
         )
-        say(f"Round {number}: {entry.candidate.name}, {samples} samples of each group: {found}")
-        return Tried(entry, foreseen, number, samples)
+        stages = f" (N₁ : N₂ = {plan.n_candidate} : {plan.n_bound})" if len(tried) > 1 else ""
+        say(f"Round {number}: {entry.candidate.name}, {samples} samples of each group: {found}{stages}")
+        return best
 
     tried = halved(entries, attempt, aim, share)
     if not any(one.forecast.score(aim.at) > 0 for one in tried):
@@ -181,41 +212,42 @@ def tune(
         aim,
         float(work),
         noise,
-        frozenset(item_digest(item.image) for item in task.items) | tried[0].entry.candidate.origins,
+        task.looked_at() | tried[0].entry.candidate.origins,
     )
 
 
 def _require(
-    settings: Settings, work: float | int | None, seconds: float | int | None, split: float, share: float, draws: int
+    settings: Any,
+    work: float | int | None,
+    seconds: float | int | None,
+    splits: Sequence[float],
+    share: float,
+    draws: int,
 ) -> None:
     given = work if seconds is None else seconds
     if (work is None) == (seconds is None) or not 0 < (given or 0) < float("inf"):
         raise InvalidInputError("work, seconds", f"got {work} and {seconds}", "Pass one of them, a positive number")
-    for name, value in (("split", split), ("share", share)):
+    if not splits:
+        raise InvalidInputError("split", "there is none", "Pass a share strictly between 0 and 1, or several")
+    for name, value in (*(("split", each) for each in splits), ("share", share)):
         if not 0 < value < 1:
             raise InvalidInputError(name, f"got {value}", "Pass a share strictly between 0 and 1")
     if draws < 1:
         raise InvalidInputError("draws", f"got {draws}", "Pass at least 1")
-    if settings.method is not None:
-        raise InvalidInputError("method", "a baseline has no levels to choose", "Leave the baseline out")
     if settings.needs_scores:
         raise InvalidInputError("certificates", "scores cannot be foretold", "Tune with certificates from votes")
 
 
-def _require_labels(task: ArrayTask, aim: Aim) -> None:
+def _require_labels(task: Tunable, aim: Aim) -> None:
     """Refuse what cannot be told of the items, before anything is drawn."""
-    for item in task.items:
-        nothing = np.zeros(1, np.int64)
-        flat = Predicted(nothing, None if item.label is None else nothing, nothing, None, ())
+    for item, outputs in task.known():
         for field, name in (("target", aim.target), *(("floor", name) for name in aim.floor)):
-            told = item.label if name == MEAN_IOU else as_targets([name])[0].reference(flat)
+            told = outputs.label if name == MEAN_IOU else as_targets([name])[0].reference(outputs)
             if told is None:
-                raise InvalidInputError(
-                    field, f'"{item.name}" has no labels for {name}', "Add labels, or ask for agreement"
-                )
+                raise InvalidInputError(field, f'"{item}" has no labels for {name}', "Add labels, or ask for agreement")
 
 
-def _with_isotropic(candidates: Sequence[Candidate], pilots: Pilots) -> list[Candidate]:
+def _with_isotropic(candidates: Sequence[Candidate], task: Tunable) -> list[Candidate]:
     """All candidates, isotropic ones among them."""
     require_several("candidates", candidates, "candidates")
     if not len(candidates):
@@ -225,23 +257,6 @@ def _with_isotropic(candidates: Sequence[Candidate], pilots: Pilots) -> list[Can
         raise InvalidInputError("candidates", "two have the same name", "Name each once")
     made = list(candidates)
     if not any(one.isotropic for one in made):
-        layouts = [pilots.layouts(one)[0] for one in made]
-        if any(layout.levels.ndim > 2 for layout in layouts):
-            raise InvalidInputError(
-                "candidates", "levels of several parameters have no one isotropic counterpart", "Add isotropic ones"
-            )
-        smallest = np.unique([round(float(layout.levels.min()), 6) for layout in layouts])
-        made = isotropic_candidates(smallest.tolist(), layouts[0].inputs.labels.ndim) + made
+        flat = task.isotropic([task.laid_out(one.layout)[0] for one in made])
+        made = [Candidate(name, layout, isotropic=True) for name, layout in flat.items()] + made
     return sorted(made, key=lambda one: not one.isotropic)
-
-
-def _with_grid(settings: Settings, entries: Sequence[Entry], aim: Aim) -> Settings:
-    """The same budgets for all candidates, the one that is asked about among them."""
-    budgets = settings.budgets
-    if not budgets:
-        proposed = [entry.assignment.proven for entry in entries]
-        farthest = max(each.largest_budget for each in proposed)
-        whole = all(float(budget).is_integer() for each in proposed for budget in each.budgets)
-        budgets = np.unique(np.linspace(0, farthest, _STEPS).round(0 if whole else 12))
-    asked = () if aim.at is None else (aim.at,)
-    return replace(settings, budgets=sorted({*map(float, budgets), *asked}))

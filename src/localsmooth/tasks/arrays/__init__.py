@@ -16,10 +16,12 @@ from localsmooth.tasks.arrays.reserve import drawing_charge
 from localsmooth.tasks.arrays.settings import Drawn, ItemMethod, Settings, equally_spaced
 from localsmooth.tasks.arrays.task import ArrayTask
 from localsmooth.tasks.arrays.threat import THREATS, Flips, ItemThreat, Kind, NormBall, PerPosition
+from localsmooth.tasks.arrays.tunable import ArrayTrial
 
 __all__ = [
     "THREATS",
     "ArrayTask",
+    "ArrayTrial",
     "Drawn",
     "Flips",
     "ItemMethod",

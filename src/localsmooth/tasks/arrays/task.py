@@ -15,12 +15,13 @@ from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import require_applicable
 from localsmooth.collective import Bound
 from localsmooth.datasets import ItemSet
+from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
 from localsmooth.models import Model
 from localsmooth.noise import BinaryNoise, Gaussian, Noise
 from localsmooth.results import finite_reach, reach_words
-from localsmooth.runs import RunIdentity, Store
+from localsmooth.runs import PassPlan, RunIdentity, Store
 from localsmooth.sampling import ArraySubject, SamplingOptions, Subject, prepare_items
 from localsmooth.tasks.arrays.assemble import assemble, assemble_overlaps, settle_items
 from localsmooth.tasks.arrays.calibration import calibrated_items
@@ -29,6 +30,7 @@ from localsmooth.tasks.arrays.reach import reach_of_items, with_budgets
 from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve, noise_of_run
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
 from localsmooth.tasks.arrays.settings import Drawn, Settings
+from localsmooth.tasks.arrays.tunable import TunableArrays
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
@@ -43,7 +45,7 @@ from localsmooth.tasks.votes import collected_votes
 __all__ = ["ArrayTask"]
 
 
-class ArrayTask(Task[Sequence[SampledItem], Settings]):
+class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
     """A model, and the arrays that it is certified on.
 
     Parameters
@@ -91,7 +93,13 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
     def assign(
         self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[Sequence[SampledItem]]:
-        """Make a layout for each item, try the model on it, and check labels and settings."""
+        """Make a layout for each item, try the model on it, and check labels and settings.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming what does not fit.
+        """
         noise = Gaussian() if smoothing.noise is None else smoothing.noise
         proven, settings = settings, settings.completed(noise)
         method = settings.method
@@ -108,7 +116,9 @@ class ArrayTask(Task[Sequence[SampledItem], Settings]):
             flat = (None if each is None else each.ravel() for each in (label, ignored))
             outputs = Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
             require_stakes(settings.targets, outputs, counting=method is not None)
-        plan = smoothing.plan
+        if method is not None and method.draws and isinstance(smoothing.plan, PassPlan):
+            raise InvalidInputError("passes", f"{method.name} draws in a way of its own", "Pass numbers of samples")
+        plan = smoothing.planned(layouts)
         images = [item.image for item in self.items]
         prepared = prepare_items(self.model, images, layouts, noise, options.item_dtype)
         noise = noise_of_run(noise, prepared, layouts, plan.n_bound, settings)

@@ -1,6 +1,7 @@
 """Node classification on attributed graphs: data, clusters, models, the sparse sampler, certificates."""
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
+from localsmooth.tasks.graphs.calibration import require_other_nodes
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes, node_stakes
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
@@ -16,12 +17,13 @@ from localsmooth.tasks.graphs.fast import NetworkClassifier
 from localsmooth.tasks.graphs.graph import (
     UNLABELED,
     AttributedGraph,
+    attributes_digest,
     edges_digest,
     graph_from_arrays,
     graph_from_pyg,
     largest_component,
 )
-from localsmooth.tasks.graphs.layouts import cluster_layout, isotropic_node_layout
+from localsmooth.tasks.graphs.layouts import ClusterLayout, Cut, cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
 from localsmooth.tasks.graphs.node_problem import NodeProblem
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
@@ -41,6 +43,7 @@ from localsmooth.tasks.graphs.threat import (
     node_limit,
 )
 from localsmooth.tasks.graphs.training import NodeTrainingOptions, NodeTrainingReport, self_labeled, train_with_noise
+from localsmooth.tasks.graphs.tunable import GraphTrial
 
 __all__ = [
     "APPNP",
@@ -50,13 +53,16 @@ __all__ = [
     "AttributeNoise",
     "AttributeSubject",
     "AttributedGraph",
+    "ClusterLayout",
     "CompiledThinning",
+    "Cut",
     "EdgeIndexClassifier",
     "EdgeModel",
     "EdgeTask",
     "GraphNetwork",
     "GraphSettings",
     "GraphTask",
+    "GraphTrial",
     "LocalCertificates",
     "NetworkClassifier",
     "NodeClassifier",
@@ -70,6 +76,7 @@ __all__ = [
     "SparseSample",
     "affinity_ranks",
     "attribute_caps",
+    "attributes_digest",
     "block_diagonal",
     "bounded_nodes",
     "budget_grid",
@@ -93,6 +100,7 @@ __all__ = [
     "random_stream",
     "receptive_fields",
     "receptive_nodes",
+    "require_other_nodes",
     "sample_nodes",
     "save_npz",
     "self_labeled",

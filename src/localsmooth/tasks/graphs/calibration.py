@@ -10,16 +10,17 @@ import numpy as np
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.tasks.graphs.graph import AttributedGraph, edges_digest
 
-__all__ = ["NO_CALIBRATION_GRAPH", "require_other_attributes", "require_other_edges"]
+__all__ = ["NO_CALIBRATION_GRAPH", "require_other_attributes", "require_other_edges", "require_other_nodes"]
 
 NO_CALIBRATION_GRAPH = (
     "How much of its predictions the model keeps under noise is not known: there is no calibration graph (calibration= "
     "in Python; data, the path of an .npz file, under [calibration] in a file). The graph that is certified is not "
     "used for it, nor are other nodes of it: levels chosen by them would change with the perturbation, and void the "
-    "certificate. Pass another graph of the same attributes, or an earlier one"
+    "certificate. Pass another graph of the same attributes"
 )
+_COMMON = 0.5  # share of nodes with equal attributes, some of which have few ones, from which on graphs are the same
 _WHY = "levels chosen by what noise leaves of its predictions would change with the perturbation"
-_REMEDY = "Pass another graph of the same attributes, such as an earlier one, or none"
+_REMEDY = "Pass another graph, or none"
 
 
 def require_other_attributes(calibration: object, certified: AttributedGraph) -> AttributedGraph:
@@ -35,14 +36,34 @@ def require_other_attributes(calibration: object, certified: AttributedGraph) ->
     Raises
     ------
     InvalidInputError
-        If it is no graph, has other attributes, or if all of its nodes have the attributes of nodes of that graph.
+        If it is no graph, has other attributes, or as `require_other_nodes` does.
     """
     graph = _graph(calibration, certified)
-    if _rows(graph) <= _rows(certified):
-        raise InvalidInputError(
-            "calibration", f"its nodes are nodes of the graph that is to be certified: {_WHY}", _REMEDY
-        )
+    require_other_nodes(graph, certified)
     return graph
+
+
+def require_other_nodes(calibration: AttributedGraph, certified: AttributedGraph) -> None:
+    """Refuse a calibration graph whose nodes, by their attributes, are nodes of the certified one.
+
+    Parameters
+    ----------
+    calibration
+        What is looked at. One with another number of attributes has other nodes.
+    certified
+        Whose attributes are perturbed.
+
+    Raises
+    ------
+    InvalidInputError
+        If more than half of its nodes that have attributes have those of nodes of that graph.
+    """
+    rows, known = _rows(calibration), _rows(certified)
+    common = (rows & known).total() / max(1, rows.total())
+    if calibration.width == certified.width and (common > _COMMON or not rows):
+        raise InvalidInputError(
+            "calibration", f"{common:.0%} of its nodes have the attributes of nodes that are certified: {_WHY}", _REMEDY
+        )
 
 
 def require_other_edges(calibration: object, certified: AttributedGraph) -> AttributedGraph:

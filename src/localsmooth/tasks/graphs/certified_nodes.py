@@ -17,7 +17,7 @@ from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.stakes import Predicted, Stakes
 from localsmooth.tasks.targets import Target, stakes_of
 
-__all__ = ["bounded_nodes", "node_stakes"]
+__all__ = ["bounded_nodes", "known_labels", "node_stakes"]
 
 
 def bounded_nodes(
@@ -92,8 +92,13 @@ def node_stakes(sampled: SampledGraph, targets: Sequence[Target], class_names: S
         Name of each class.
     """
     nodes = sampled.nodes
-    truth = sampled.graph.labels[nodes]
-    known = truth if bool((truth != UNLABELED).all()) else None
+    known = known_labels(sampled)
     clean = None if sampled.votes.clean is None else sampled.votes.clean[nodes]
     candidate = sampled.votes.candidate[nodes].astype(np.int64)
     return stakes_of(targets, Predicted(candidate, known, clean, None, class_names))
+
+
+def known_labels(sampled: SampledGraph) -> Int[np.ndarray, "nodes"] | None:
+    """Labels of the certified nodes; None unless all have one."""
+    truth = sampled.graph.labels[sampled.nodes]
+    return truth if bool((truth != UNLABELED).all()) else None

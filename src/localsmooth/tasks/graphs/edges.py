@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Layout, Partition, origins_of
+from localsmooth.layout import Layout, LayoutRecipe, Partition, origins_of
 from localsmooth.models import Model, OutputKind
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import digest
@@ -233,6 +233,16 @@ class EdgeTask(ArrayTask):
             0, called, edge_bits(graph)[None].astype(np.float32), None if (labels == UNLABELED).any() else labels
         )
         super().__init__(model, ItemSet([item], named_classes(graph, model.classes)), units="edges")
+
+    def laid_out(self, layout: Layout | LayoutRecipe) -> list[Layout]:
+        """Refuse to choose noise for edges.
+
+        Raises
+        ------
+        InvalidInputError
+            Always.
+        """
+        raise InvalidInputError("task", "noise is not tuned for edges", "Choose levels by hand, on another graph")
 
     def assign(
         self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None

@@ -13,10 +13,12 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout import item_digest
 
 __all__ = [
     "UNLABELED",
     "AttributedGraph",
+    "attributes_digest",
     "edges_digest",
     "graph_from_arrays",
     "graph_from_pyg",
@@ -268,6 +270,11 @@ def largest_component(graph: AttributedGraph) -> AttributedGraph:
     """Keep the largest connected component, its nodes in their old order."""
     _, component = sp.csgraph.connected_components(graph.adjacency, directed=False)
     return graph.subgraph(np.flatnonzero(component == np.bincount(component).argmax()))
+
+
+def attributes_digest(graph: AttributedGraph) -> str:
+    """Hexadecimal SHA-256 of the attributes: the mark of what was chosen or computed by looking at them."""
+    return item_digest(graph.attributes.toarray().astype(np.float32))
 
 
 def edges_digest(adjacency: sp.csr_array) -> str:

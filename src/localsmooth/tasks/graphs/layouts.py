@@ -2,16 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, Partition, origins_of
-from localsmooth.tasks.graphs.clusters import affinity_ranks
-from localsmooth.tasks.graphs.graph import shape_of
+from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters
+from localsmooth.tasks.graphs.graph import AttributedGraph, shape_of
 
-__all__ = ["cluster_layout", "isotropic_node_layout"]
+__all__ = ["ClusterLayout", "Cut", "cluster_layout", "graph_layout", "isotropic_node_layout"]
+
+Cut = Callable[[AttributedGraph, int, int], Int[np.ndarray, "nodes"]]
+"""Makes clusters of a graph, their number and a seed, such as `metis_clusters` and `spectral_clusters`."""
+
+
+@dataclass(frozen=True)
+class ClusterLayout:
+    """A rule for any graph: clusters from its edges, and noise that grows with their distance (`cluster_layout`).
+
+    Parameters
+    ----------
+    clusters
+        Number of clusters; 1 is isotropic smoothing.
+    addition, deletion
+        Probability of 0 → 1 and of 1 → 0: in the output's own cluster, and in the cluster that is farthest.
+    cut
+        Makes the clusters of the edges, which stay as they are while the adversary changes attributes.
+    origins
+        `attributes_digest` of graphs by which the rule was chosen, and which it does not certify.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no cluster, one cluster has two levels, or a level is outside [0, 1).
+    """
+
+    clusters: int
+    addition: tuple[float, float]
+    deletion: tuple[float, float]
+    cut: Cut = metis_clusters
+    origins: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.clusters < 1:
+            raise InvalidInputError("clusters", f"got {self.clusters}", "Pass at least one")
+        for field in ("addition", "deletion"):
+            _require_levels(field, getattr(self, field))
+            if self.clusters == 1 and len(set(getattr(self, field))) > 1:
+                raise InvalidInputError(
+                    field, f"one cluster has one level, got {getattr(self, field)}", "Repeat the same number"
+                )
+
+    @property
+    def words(self) -> str:
+        """What tables call it."""
+        levels = [
+            f"{sign} {pair[0]:.4g}" + ("" if pair[0] == pair[1] else f" … {pair[1]:.4g}")
+            for sign, pair in (("θ⁺", self.addition), ("θ⁻", self.deletion))
+        ]
+        return ("isotropic " if self.clusters == 1 else f"{self.clusters} clusters ") + ", ".join(levels)
+
+    def on(self, graph: AttributedGraph) -> Layout:
+        """Make the layout for a graph.
+
+        Parameters
+        ----------
+        graph
+            Only its edges are looked at.
+        """
+        clusters = self.cut(graph, self.clusters, 0)
+        made = cluster_layout(clusters, graph.adjacency, addition=self.addition, deletion=self.deletion)
+        return Layout(made.outputs, made.inputs, made.levels, origins=made.origins | self.origins)
+
+    def layout(self, input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> Layout:
+        """Refuse to make a layout of shapes alone.
+
+        Raises
+        ------
+        InvalidInputError
+            Always: clusters follow from edges.
+        """
+        del input_shape, output_shape
+        raise InvalidInputError("layout", "clusters follow from edges, not from shapes", "Pass it with a GraphTask")
+
+
+def graph_layout(layout: object, graph: AttributedGraph) -> Layout:
+    """The layout of a graph: one that was made, or what a rule makes.
+
+    Parameters
+    ----------
+    layout
+        A layout, a `ClusterLayout`, or a list with one of these.
+    graph
+        The graph.
+
+    Raises
+    ------
+    InvalidInputError
+        For rules that make none of a graph.
+    """
+    if isinstance(layout, list | tuple) and len(layout) == 1:
+        return graph_layout(layout[0], graph)
+    if isinstance(layout, ClusterLayout):
+        return layout.on(graph)
+    if not isinstance(layout, Layout):
+        raise InvalidInputError(
+            "layout", "a recipe makes none for graphs", "Pass cluster_layout(…), or the rule ClusterLayout(…)"
+        )
+    return layout
 
 
 def cluster_layout(
@@ -47,8 +149,7 @@ def cluster_layout(
         If there is not one cluster per node, or a level is outside [0, 1).
     """
     for field, pair in (("addition", addition), ("deletion", deletion)):
-        if not all(0 <= level < 1 for level in pair):
-            raise InvalidInputError(field, f"got {pair}", "Flip probabilities lie in [0, 1)")
+        _require_levels(field, pair)
     nodes = shape_of(adjacency)[0]
     if clusters.size != nodes:
         raise InvalidInputError(
@@ -64,3 +165,8 @@ def isotropic_node_layout(nodes: int, *, addition: float, deletion: float) -> La
     """One output group, one input group: the same noise everywhere, drawn once for all nodes."""
     partition = Partition(np.zeros(nodes, dtype=np.int32))
     return Layout(partition, partition, np.array([[[addition, deletion]]]))
+
+
+def _require_levels(field: str, pair: tuple[float, float]) -> None:
+    if not all(0 <= level < 1 for level in pair):
+        raise InvalidInputError(field, f"got {pair}", "Flip probabilities lie in [0, 1)")

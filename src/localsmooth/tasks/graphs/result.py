@@ -43,7 +43,16 @@ from localsmooth.tasks.stakes import Alike, Stakes, alike
 from localsmooth.tasks.targets import left_out_words
 from localsmooth.tasks.ways import best_curves, certified_ways
 
-__all__ = ["certified_graph", "graph_facts", "graph_result", "require_depth", "settle_nodes", "solved_together"]
+__all__ = [
+    "CertifiedTarget",
+    "certified_graph",
+    "certified_target",
+    "graph_facts",
+    "graph_result",
+    "require_depth",
+    "settle_nodes",
+    "solved_together",
+]
 
 Rows = tuple[Int[np.ndarray, "pairs"], Int[np.ndarray, "pairs"]]
 """ε⁺ and ε⁻ of every pair of budgets."""
@@ -115,19 +124,10 @@ def graph_result(
             counted = _counted(sampled, certified, valued[target].qualify, kept, rows)
             curves |= {(target, bound): counted for bound in settings.bounds}
             continue
-        # Bounds on counts are made for each target, on one event that serves them all.
-        ways = certified_ways(settings.ways(), alike(stakes), partial(certified_graph, sampled), made)
-        left = [stakes.left_by(each.base.prediction) for each in ways]
-
-        def solved(
-            way: int, name: str, bound: Bound, ways: list[_Certified] = ways, left: list[Stakes] = left
-        ) -> CertifiedCurve:
-            return _solved(sampled, ways[way], settings, left[way], name, bound, rows, say)
-
-        found = best_curves(settings.bounds, len(ways), solved)
-        curves |= {(target, bound): curve for bound, curve in found.items()}
-        valued[target] = max(left, key=lambda each: each.stake.most)
-        certified = ways[0]
+        found = certified_target(sampled, settings, target, stakes, rows, made, say)
+        curves |= found.curves
+        valued[target] = found.stakes
+        certified = found.certified
     assert certified is not None
     each = certified.alone
     if settings.baseline is None:
@@ -146,6 +146,63 @@ def graph_result(
     run = graph_facts(sampled, asked, settings.sharing, record, configuration, reach=finite_reach(reach), limit=limit)
     run = replace(run, assumptions=(*run.assumptions, *left_out_words(settings.targets, set(standing), weighed)))
     return build_dataset([consistent(item)], run)
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedTarget:
+    """What is proven of one target.
+
+    Parameters
+    ----------
+    curves
+        By target and bound.
+    stakes
+        What the target makes of the nodes that do not abstain.
+    certified
+        Certificates by the first choice of rule.
+    """
+
+    curves: dict[tuple[str, str], CertifiedCurve]
+    stakes: Stakes
+    certified: _Certified
+
+
+def certified_target(
+    sampled: SampledGraph,
+    settings: GraphSettings,
+    target: str,
+    stakes: Stakes,
+    rows: Rows,
+    made: dict[int, _Certified],
+    tell: Callable[[str], None] | None = None,
+) -> CertifiedTarget:
+    """Certify one target by every bound, at pairs of budgets.
+
+    Parameters
+    ----------
+    sampled
+        The graph with its tallies.
+    settings
+        What to prove, by a rule that is settled.
+    target, stakes
+        Its name, and what it makes of the nodes if every candidate stands.
+    rows
+        From `budget_grid`.
+    made
+        Certificates that serve every target, by the number of their way; filled.
+    tell
+        Told how far the search for exact answers is.
+    """
+    # Bounds on counts are made for each target, on one event that serves them all.
+    ways = certified_ways(settings.ways(), alike(stakes), partial(certified_graph, sampled), made)
+    left = [stakes.left_by(each.base.prediction) for each in ways]
+
+    def solved(way: int, name: str, bound: Bound) -> CertifiedCurve:
+        return _solved(sampled, ways[way], settings, left[way], name, bound, rows, tell)
+
+    found = best_curves(settings.bounds, len(ways), solved)
+    curves = {(target, bound): curve for bound, curve in found.items()}
+    return CertifiedTarget(curves, max(left, key=lambda each: each.stake.most), ways[0])
 
 
 def graph_facts(

@@ -12,7 +12,7 @@ from jaxtyping import Integer
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Executor, ExecutorName, Part, SamplingProgress, sample_subject
-from localsmooth.layout import Layout, item_digest
+from localsmooth.layout import Layout
 from localsmooth.models import OutputKind
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import RunIdentity, SamplingPlan, Store
@@ -29,7 +29,7 @@ from localsmooth.sampling import (
 )
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.tasks.graphs.classifier import NodeClassifier
-from localsmooth.tasks.graphs.graph import AttributedGraph
+from localsmooth.tasks.graphs.graph import AttributedGraph, attributes_digest
 from localsmooth.tasks.scores import ScoreCounting
 
 __all__ = ["SCORE_BINS", "AttributeSubject", "node_counters", "sample_nodes"]
@@ -84,8 +84,8 @@ class AttributeSubject(Subject):
                 f"Use one label for each of the {graph.nodes} nodes, as cluster_layout does",
             )
         if layout.origins:
-            given = item_digest(graph.attributes.toarray().astype(np.float32))
-            layout.require_independent(given, "the attributes", "Take clusters and levels from elsewhere")
+            remedy = "Take clusters and levels from elsewhere, and tune on another graph"
+            layout.require_independent(attributes_digest(graph), "the attributes", remedy)
 
     @property
     def classes(self) -> int:

@@ -16,7 +16,6 @@ from localsmooth.certificates import require_applicable
 from localsmooth.collective import Bound
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress, tell_certifying
-from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
@@ -27,12 +26,14 @@ from localsmooth.tasks.graphs.calibration import NO_CALIBRATION_GRAPH, require_o
 from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
+from localsmooth.tasks.graphs.layouts import graph_layout
 from localsmooth.tasks.graphs.overlap import graph_overlaps
 from localsmooth.tasks.graphs.positions import node_positions
 from localsmooth.tasks.graphs.result import graph_result, require_depth, settle_nodes
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
 from localsmooth.tasks.graphs.settings import KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
+from localsmooth.tasks.graphs.tunable import TunableGraph
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
 from localsmooth.tasks.scores import ScoreCounting
@@ -47,7 +48,7 @@ __all__ = ["GraphTask", "chosen_nodes", "named_classes", "require_classifier"]
 UNITS = "attribute bits"
 
 
-class GraphTask(Task[SampledGraph, GraphSettings]):
+class GraphTask(TunableGraph, Task[SampledGraph, GraphSettings]):
     """A classifier of nodes, and the nodes of a graph that it is certified on, against flips of attribute bits.
 
     Parameters
@@ -84,6 +85,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
         self.graph = graph
         self.nodes = chosen_nodes(nodes, graph.nodes)
         self.called = called
+        self.class_names = named_classes(graph, classifier.classes)
         if graph.classes > classifier.classes:
             raise InvalidInputError(
                 "classifier",
@@ -102,11 +104,10 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             Naming what does not fit the graph.
         """
         del options
-        if not isinstance(smoothing.layout, Layout):
-            raise InvalidInputError("layout", "a recipe makes none for graphs", "Pass cluster_layout(…)")
         if smoothing.noise is not None and not isinstance(smoothing.noise, SparseFlips):
             raise InvalidInputError("noise", f"got {type(smoothing.noise).__name__}", "Graphs take SparseFlips")
-        layout = smoothing.layout
+        layout = graph_layout(smoothing.layout, self.graph)
+        plan = smoothing.planned([layout])
         require_applicable(settings.certificates, SparseFlips(), layout.levels)
         if settings.baseline is not None:
             settings.baseline.require(layout, SparseFlips())
@@ -114,20 +115,15 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             require_depth(self.classifier.depth)
         truth, nothing = self.graph.labels[self.nodes], np.zeros(self.nodes.size, np.int64)
         known = truth if bool((truth != UNLABELED).all()) else None
-        outputs = Predicted(nothing, known, nothing, None, named_classes(self.graph, self.classifier.classes))
+        outputs = Predicted(nothing, known, nothing, None, self.class_names)
         require_stakes(settings.targets, outputs, counting=settings.baseline is not None)
-        if not settings.needs_scores and smoothing.plan.stop is None:
-            require_certifiable(smoothing.plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
-        stop = smoothing.plan.stop
-        planned = Planned(
-            smoothing.plan.n_candidate,
-            smoothing.plan.n_bound,
-            stop.sequence if isinstance(stop, StopWhenDecided) else None,
-        )
+        if not settings.needs_scores and plan.stop is None:
+            require_certifiable(plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
+        sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
+        planned = Planned(plan.n_candidate, plan.n_bound, sequence)
         reach = reach_of_nodes(self.graph, layout, self.nodes, settings, planned)
         settings = with_flips(settings, reach)
-        plan = with_goals(smoothing.plan, [layout], SparseFlips(), settings, outputs=self.nodes)
-        sequence = planned.sequence
+        plan = with_goals(plan, [layout], SparseFlips(), settings, outputs=self.nodes)
         if scores is None and sequence is None:
             scores = ScoreCounting("histogram", SCORE_BINS)
         counters = Counters() if scores is None else scores.counters()
@@ -155,7 +151,7 @@ class GraphTask(Task[SampledGraph, GraphSettings]):
             item_names=[self.called],
             item_layouts=[0],
             shown=[layout.shown.tolist()],
-            class_names=named_classes(self.graph, self.classifier.classes),
+            class_names=self.class_names,
             labelled=True,
             ignore_label=None,
             noise=dict(SparseFlips().configuration()),
