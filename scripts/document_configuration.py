@@ -52,6 +52,8 @@ def type_words(annotation: object) -> str:
     if origin is list:
         return f"list of {type_words(arguments[0])}"
     if origin is dict:
+        if arguments[1] is typing.Any:
+            return "table"
         return f"table of {type_words(arguments[1])}s"
     if origin is tuple:
         return f"{len(arguments)} × {type_words(arguments[0])}"

@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from localsmooth.report import ItemDrawing, draw_curves, draw_graph, draw_overlaps, headline_target
-from localsmooth.results import RATIO, validate
+from localsmooth.results import by_method, validate
 
 __all__ = ["attack", "curves", "graph", "input", "labels", "overlap", "prediction", "radius"]
 
@@ -35,11 +35,10 @@ def curves(
     InvalidInputError
         If there is no result, or one lacks the target.
     """
-    if isinstance(results, xr.Dataset):
-        results = {str(validate(results).attrs["method"]): results}
-    chosen = headline_target(*results.values()) if target is None and results else target
+    named = {method: validate(one) for method, one in by_method(results).items()}
+    chosen = headline_target(*named.values()) if target is None else target
     axes = _axes(ax)
-    draw_curves(axes, results, RATIO if chosen is None else chosen)
+    draw_curves(axes, named, chosen)
     return axes
 
 
@@ -97,7 +96,7 @@ def graph(result: xr.Dataset, kind: str | None = None, *, ax: Axes | None = None
     return axes
 
 
-def input(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes:
+def input(result: xr.Dataset, item: int | str = 0, *, ax: Axes | None = None) -> Axes:
     """Draw an item's input: a picture, or the waveform of a sequence.
 
     Parameters
@@ -105,7 +104,7 @@ def input(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes:
     result
         What `certify` returned.
     item
-        Place of the item.
+        Place of the item, or its name.
     ax
         Where to draw.
 
@@ -120,7 +119,7 @@ def input(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def labels(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes:
+def labels(result: xr.Dataset, item: int | str = 0, *, ax: Axes | None = None) -> Axes:
     """Draw an item's label map.
 
     Parameters
@@ -128,7 +127,7 @@ def labels(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes
     result
         What `certify` returned.
     item
-        Place of the item.
+        Place of the item, or its name.
     ax
         Where to draw.
 
@@ -143,7 +142,7 @@ def labels(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None) -> Axes
     return axes
 
 
-def prediction(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, legend: bool = True) -> Axes:
+def prediction(result: xr.Dataset, item: int | str = 0, *, ax: Axes | None = None, legend: bool = True) -> Axes:
     """Draw an item's predicted classes, abstentions hatched.
 
     Parameters
@@ -151,7 +150,7 @@ def prediction(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, leg
     result
         What `certify` returned.
     item
-        Place of the item.
+        Place of the item, or its name.
     ax
         Where to draw.
     legend
@@ -170,7 +169,7 @@ def prediction(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, leg
     return axes
 
 
-def radius(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
+def radius(result: xr.Dataset, item: int | str = 0, *, ax: Axes | None = None, colorbar: bool = True) -> Axes:
     """Draw the certified radius of each output of an item on its own, abstentions hatched.
 
     Parameters
@@ -178,7 +177,7 @@ def radius(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, colorba
     result
         What `certify` returned.
     item
-        Place of the item.
+        Place of the item, or its name.
     ax
         Where to draw.
     colorbar
@@ -199,7 +198,7 @@ def radius(result: xr.Dataset, item: int = 0, *, ax: Axes | None = None, colorba
 
 def attack(
     result: xr.Dataset,
-    item: int = 0,
+    item: int | str = 0,
     budget: float | None = None,
     target: str | None = None,
     bound: str | None = None,
@@ -214,7 +213,7 @@ def attack(
     result
         What `certify` returned.
     item
-        Place of the item.
+        Place of the item, or its name.
     budget
         ε; the next larger one of the result is used. Its middle one by default.
     target, bound

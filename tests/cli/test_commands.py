@@ -239,3 +239,4 @@ def test_summary_fits_a_narrow_terminal(folder: Path) -> None:
     text = console.export_text()
     assert "envelope" in text
     assert "…" not in text
+    assert "ε is an l2 norm (" in text

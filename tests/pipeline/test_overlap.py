@@ -154,6 +154,8 @@ def test_runs_without_labels_are_refused_by_name(tmp_path: Path) -> None:
         ls.certified_overlap(sampled(tmp_path / "none", task(None)))
     with pytest.raises(RunRecordError, match="no finished run"):
         ls.certified_overlap(tmp_path)
+    with pytest.raises(RunRecordError, match="nowhere is no directory"):
+        ls.certified_overlap(tmp_path / "nowhere")
 
 
 def test_files_are_whole_or_refused(run: Path, tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
 """Axes for scripts and papers."""
 
+import inspect
 import re
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +18,8 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.noise import Gaussian
 from localsmooth.report import overlap_figure
 from localsmooth.report.pdf import sheets
-from localsmooth.results import ItemOverlap, build_overlaps
+from localsmooth.report.together import shown_together
+from localsmooth.results import ItemOverlap, build_overlaps, validate
 from localsmooth.tasks.arrays import NormBall, PerPosition
 
 from ..results.synthetic import run_info
@@ -39,6 +44,26 @@ def test_curves_of_one_result_and_of_several(results: dict[str, xr.Dataset], loc
     for bad in ({}, {"a": localized}):
         with pytest.raises(InvalidInputError):
             ls.plot.curves(bad, "speed", ax=axes_of())
+
+
+@pytest.mark.parametrize("given", ["runs/mine", None, {"localized": "runs/mine"}])
+def test_paths_are_no_results(given: Any, tmp_path: Path):
+    # Unwrapped: users have no type checker that speaks first.
+    shown, paper = inspect.unwrap(shown_together), inspect.unwrap(ls.write_pdf)
+    for show in (ls.plot.curves, partial(shown, max_items=12), partial(paper, path=tmp_path / "page.pdf")):
+        with pytest.raises(InvalidInputError, match=r"results.*: got a .*load_result"):
+            inspect.unwrap(show)(given)
+    with pytest.raises(InvalidInputError, match=r"result: got a .*load_result"):
+        inspect.unwrap(validate)(given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_items_are_found_by_their_names(localized: xr.Dataset):
+    second = str(localized["item"].values[1])
+    by_name, by_place = (ls.plot.prediction(localized, item, ax=axes_of()) for item in (second, 1))
+    np.testing.assert_array_equal(by_name.get_images()[0].get_array(), by_place.get_images()[0].get_array())
+    with pytest.raises(InvalidInputError, match=f"'nobody' is none.*{second}"):
+        ls.plot.prediction(localized, "nobody", ax=axes_of())
 
 
 @pytest.mark.parametrize("name", ["input", "labels", "prediction", "radius", "attack"])

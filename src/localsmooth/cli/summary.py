@@ -65,8 +65,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
     if sentence := uneven_work(whole):
         console.print(sentence, style="bold", markup=False, highlight=False)
     measure = budget_measure(first)
-    article = "a number of" if not measure else f"an {measure} in units of"
-    console.print(f"ε is {article} {first.units}; under every {first.threat}.")
+    kind = f"an {measure} ({first.units})" if measure else f"a number of {first.units}"
+    console.print(f"ε is {kind}; under every {first.threat}.")
     if sentence := budget_scale(next(iter(whole.values()))):
         console.print(sentence, highlight=False)
     for method, dataset in results.items():

@@ -134,7 +134,8 @@ class ItemSet:
                     f'item "{item.name}" has label {item.label[wrong].flat[0]}, outside 0 … {classes - 1}',
                     "Divide the mask by 255: it seems to store class 1 as 255"
                     if found <= {0, 255}
-                    else "Correct the labels, or declare that number as ignore_label",
+                    else "Correct the labels, or declare that number as ignore_label of these items; in a file, "
+                    "[data] and [calibration] have one each",
                 )
         if self.ignore_label == 255 and seen == {0, 255}:
             warnings.warn(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -119,8 +119,8 @@ class ItemDrawing:
     space: Picturing
 
     @classmethod
-    def of(cls, dataset: xr.Dataset, item: int) -> ItemDrawing:
-        """Look at one item of a result.
+    def of(cls, dataset: xr.Dataset, item: int | str) -> ItemDrawing:
+        """Look at one item of a result, by its place or name.
 
         Raises
         ------
@@ -128,6 +128,8 @@ class ItemDrawing:
             If the data set is no result, there is no such item, or it has no picture.
         """
         dataset = kind_curve(validate(dataset))
+        if isinstance(item, str):
+            item = _place_of(item, [str(name) for name in dataset["item"].values])
         if not 0 <= item < dataset.sizes["item"]:
             raise InvalidInputError("item", f"is {item}", f"Pass a place from 0 to {dataset.sizes['item'] - 1}")
         view, run = item_view(dataset, item), run_info(dataset)
@@ -260,6 +262,12 @@ class ItemDrawing:
 def plain(text: str) -> str:
     """Text that matplotlib must not read as a formula."""
     return text.replace("$", r"\$")
+
+
+def _place_of(item: str, names: Sequence[str]) -> int:
+    if item not in names:
+        raise InvalidInputError("item", f"{item!r} is none", f"Pass one of {', '.join(names)}, or a place")
+    return names.index(item)
 
 
 def _aspect(plane: Picturing) -> Literal["auto", "equal"]:

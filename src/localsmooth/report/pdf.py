@@ -44,7 +44,7 @@ from localsmooth.report.tables import (
 )
 from localsmooth.report.together import shown_together
 from localsmooth.report.work import uneven_work
-from localsmooth.results import RATIO, item_view, run_info
+from localsmooth.results import RATIO, by_method, item_view, run_info
 
 __all__ = ["sheets", "write_pdf"]
 
@@ -87,8 +87,8 @@ def write_pdf(
     UserWarning
         If names have letters that no installed font has.
     """
-    several = {"": results} if isinstance(results, xr.Dataset) else results
-    letters = letters_of([*several.values(), *(overlaps or {}).values()], title, *several)
+    results = by_method(results)
+    letters = letters_of([*results.values(), *(overlaps or {}).values()], title, *results)
     content = io.BytesIO()
     # No date: the same results make the same file.
     with (

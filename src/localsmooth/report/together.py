@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import xarray as xr
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.results import budget_kinds, run_info, validate
+from localsmooth.results import budget_kinds, by_method, run_info, validate
 
 __all__ = ["shown_together"]
 
@@ -28,10 +28,7 @@ def shown_together(results: Mapping[str, xr.Dataset] | xr.Dataset, max_items: in
         If there is no result, a data set is not a valid result, the number is negative, or the results differ in norm,
         units, classes or kinds of budget.
     """
-    if isinstance(results, xr.Dataset):
-        results = {str(results.attrs.get("method", "result")): results}
-    if not results:
-        raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
+    results = by_method(results)
     if max_items < 0:
         raise InvalidInputError("max_items", f"is {max_items}", "Pass a number >= 0")
     runs = [run_info(validate(dataset)) for dataset in results.values()]

@@ -29,7 +29,7 @@ from localsmooth.results.overlap import ItemOverlap, build_overlaps, load_overla
 from localsmooth.results.reach import certifies_beyond, finite_reach, reach_words, rounded_down
 from localsmooth.results.run import RunInfo, Saving, run_info
 from localsmooth.results.smoothed_classifier import SmoothedClassifier
-from localsmooth.results.validate import validate
+from localsmooth.results.validate import by_method, validate
 from localsmooth.results.view import ItemView, item_view
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "budget_units",
     "build_dataset",
     "build_overlaps",
+    "by_method",
     "certifies_beyond",
     "consistent",
     "counts_outputs",

@@ -149,8 +149,11 @@ def read(
     """
     path = expanded(path)
     field = f"result file {os.fspath(path)!r}"
+    if path.is_dir():
+        remedy = f"Pass a file in it, such as {os.fspath(path / 'result.nc')}"
+        raise InvalidInputError(field, "is a directory", remedy)
     if not path.is_file():
-        raise InvalidInputError(field, "does not exist or is not a file", "Pass a file written by `save`")
+        raise InvalidInputError(field, "does not exist", "Pass the result.nc of a finished run, or what `save` wrote")
     try:
         with h5py.File(path, "r") as opened:
             _inspect(opened, max_bytes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -30,9 +31,29 @@ from localsmooth.results.names import (
 from localsmooth.results.output_names import NAMES
 from localsmooth.results.run import RunInfo, run_info
 
-__all__ = ["validate"]
+__all__ = ["by_method", "validate"]
 
 _REMEDY = "The result is damaged or foreign; certify again"
+_NO_RESULT = "Pass what `certify` returned, or a file read by `load_result`"
+
+
+def by_method(results: object) -> Mapping[str, xr.Dataset]:
+    """Return results by the name of their method, also where there is one alone.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is none, or something else, such as the path of a run directory.
+    """
+    if isinstance(results, xr.Dataset):
+        return {str(results.attrs.get("method", "result")): results}
+    _require("results", results, Mapping, f"{_NO_RESULT}; several by the names of their methods, in a dictionary")
+    named = cast("Mapping[str, xr.Dataset]", results)
+    for method, dataset in named.items():
+        _require(f"results[{method!r}]", dataset, xr.Dataset, _NO_RESULT)
+    if not named:
+        raise InvalidInputError("results", "is empty", "Pass at least one result, by the name of its method")
+    return named
 
 
 def validate(dataset: xr.Dataset) -> xr.Dataset:
@@ -42,8 +63,9 @@ def validate(dataset: xr.Dataset) -> xr.Dataset:
     ------
     InvalidInputError
         For a foreign data set, another format version, missing or additional variables, wrong dimensions or types,
-        values out of range, or counts that certify more than there is to certify.
+        values out of range, or counts that certify more than there is to certify; or for no data set at all.
     """
+    _require("result", dataset, xr.Dataset, _NO_RESULT)
     attrs: dict[str, Any] = dict(dataset.attrs)
     _demand(attrs.get("format") == FORMAT, "format", f"is not {FORMAT!r}")
     version = attrs.get("format_version")
@@ -60,6 +82,11 @@ def validate(dataset: xr.Dataset) -> xr.Dataset:
     if DRAWN_VARIABLES.keys() <= set(dataset):
         _check_drawn(dataset)
     return dataset
+
+
+def _require(field: str, value: object, kind: type, remedy: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInputError(field, f"got a {type(value).__name__}", remedy)
 
 
 def _demand(holds: bool | np.bool_, field: str, problem: str) -> None:

@@ -201,6 +201,8 @@ def load_record(folder: Path) -> RunRecord:
     """
     path = folder / FINISHED
     if not path.is_file():
+        if not folder.is_dir():
+            raise RunRecordError(f"{folder} is no directory. Name the directory of a finished run")
         raise RunRecordError(
             f"{folder} holds no finished run: there is no {FINISHED}. Run the same certification into this directory "
             "again; it goes on where it stopped"

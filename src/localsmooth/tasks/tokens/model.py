@@ -38,7 +38,9 @@ class FeaturesLast(nn.Module):
         """
         if batch.ndim != 3:
             raise InvalidInputError(
-                "sequences", f"a batch has shape {tuple(batch.shape)}", "Pass sequences of shape (tokens, features)"
+                "sequences",
+                f"a batch has shape {tuple(batch.shape)}, and a classifier of tokens takes (batch, features, tokens)",
+                'Pass sequences of shape (tokens, features); in a file, kind = "sentences" or "tokens" in [data]',
             )
         inputs = batch.transpose(1, 2)
         made, tokens = self._called(inputs), batch.shape[2]
