@@ -41,14 +41,15 @@ class InvalidInputError(LocalsmoothError, ValueError):
 
 
 def require_kind(field: str, value: object, *kinds: type) -> None:
-    """Refuse what is of none of some classes, and classes where objects are wanted.
+    """Refuse what is of none of some classes, classes where objects are wanted, and True and False as numbers.
 
     Raises
     ------
     InvalidInputError
         Naming the field and the classes.
     """
-    if isinstance(value, kinds) and not isinstance(value, type):
+    number = isinstance(value, bool) and not {bool, object} & {*kinds}
+    if isinstance(value, kinds) and not isinstance(value, type) and not number:
         return
     got = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
     names = ["None" if kind is type(None) else kind.__name__ for kind in kinds]

@@ -111,7 +111,7 @@ def test_both_stages_share_their_probabilities() -> None:
 def test_aims_that_mean_nothing_are_named() -> None:
     for arguments, field in (
         ({"target": "ratios"}, "target"),
-        ({"floor": {"iou": 0.5}}, "floor"),
+        ({"floor": {"iou": 0.5}}, "mean_iou is known"),
         ({"floor": {"balanced": 1.5}}, "floor"),
         ({"at": -1.0}, "at"),
     ):

@@ -171,7 +171,7 @@ class PerPosition(ItemThreat):
 
     def __post_init__(self) -> None:
         try:
-            enough = self.most is None or operator.index(self.most) > 0
+            enough = self.most is None or (operator.index(self.most) > 0 and self.most is not True)
         except TypeError:
             enough = False
         if not enough:
