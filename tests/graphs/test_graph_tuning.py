@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from typer.testing import CliRunner
 
@@ -184,6 +186,55 @@ def test_every_candidate_may_have_a_classifier_of_its_own() -> None:
     found = ls.tune(task(0), SETTINGS, CANDIDATES, work=WORK, draws=1, aim=AIM, executor="serial", trained=trained)
     assert found.best is found.isotropic
     assert asked == [one.name for one in CANDIDATES]
+
+
+def reordered(of: AttributedGraph) -> AttributedGraph:
+    order = np.random.default_rng(5).permutation(of.nodes)
+    return replace(
+        of, adjacency=of.adjacency[order][:, order], attributes=of.attributes[order], labels=of.labels[order]
+    )
+
+
+def test_what_is_chosen_by_nodes_does_not_certify_them_in_another_order() -> None:
+    other = reordered(graph(0))
+    classifier = graphs.EdgeIndexClassifier(_Own().eval(), classes=3)
+    assert graphs.attributes_digest(other) == graphs.attributes_digest(graph(0)) != graphs.attributes_digest(graph(1))
+    with pytest.raises(InvalidInputError, match="computed from the attributes"):
+        ls.certify(GraphTask(classifier, other, np.arange(other.nodes)), tuned().smoothing, SETTINGS)
+
+
+def test_graphs_that_candidates_were_trained_with_are_not_certified_either() -> None:
+    found = ls.tune(
+        task(0), SETTINGS, CANDIDATES, work=WORK, draws=1, aim=AIM, executor="serial", trained=lambda _: task(1)
+    )
+    for seed in (0, 1):
+        with pytest.raises(InvalidInputError, match="computed from the attributes"):
+            ls.certify(task(seed), found.smoothing, SETTINGS)
+
+
+def test_a_graph_that_holds_the_certified_one_is_no_calibration() -> None:
+    parts = [graph(seed) for seed in range(3)]
+    whole = AttributedGraph(
+        sp.csr_array(sp.block_diag([part.adjacency for part in parts])),
+        sp.csr_array(sp.vstack([part.attributes for part in parts])),
+        np.concatenate([part.labels for part in parts]),
+    )
+    with pytest.raises(InvalidInputError, match="nodes that are certified have the attributes of its nodes"):
+        graphs.require_other_nodes(whole, parts[0])
+    with pytest.raises(InvalidInputError, match="of its nodes have the attributes of nodes that are certified"):
+        graphs.require_other_nodes(parts[0], whole)
+
+
+def test_clusters_do_not_follow_from_attributes() -> None:
+    shown = list[AttributedGraph]()
+
+    def seen(of: AttributedGraph, count: int, seed: int) -> np.ndarray:
+        shown.append(of)
+        return cut(of, count, seed)
+
+    ClusterLayout(CLUSTERS, (0.1, 0.1), (0.5, 0.9), seen).on(graph(0))
+    assert shown[0].attributes.shape == graph(0).attributes.shape
+    assert not shown[0].attributes.toarray().any()
 
 
 def test_what_cannot_be_tuned_is_said() -> None:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import types
 import warnings
+import zipfile
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from compiled_networks import ByClass, ByFunction, ByObject, Scale
 from networks import pointwise, pointwise_onnx
 from tests.seeding import seeded
 from torch import nn
@@ -247,3 +249,30 @@ def test_compiled_modules_are_known_by_their_code_before_and_after_the_first_cal
     again, other, shifted = model(2.0, 1.0), model(3.0, 1.0), model(2.0, 5.0)
     assert one.fingerprint() == before == again.fingerprint()
     assert len({before, other.fingerprint(), shifted.fingerprint()}) == 3
+
+
+@pytest.mark.parametrize("kind", [ByClass, ByFunction, ByObject])
+def test_compiled_modules_are_known_by_the_code_of_the_functions_and_classes_they_use(kind: type[nn.Module]) -> None:
+    kept = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch advises against it
+        torch.jit.script(Scale)
+        torch.jit.save(torch.jit.script(kind().eval()), kept)
+
+    def model(base: str) -> TorchModel:
+        """The same file, with another number in the code of the class."""
+        made = io.BytesIO()
+        with zipfile.ZipFile(kept) as old, zipfile.ZipFile(made, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, old.read(name).replace(b"2.,", base.encode()))
+        made.seek(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return TorchModel(torch.jit.load(made), bounds=(0, 1), classes=2)
+
+    one, again, other = model("2.,"), model("2.,"), model("3.,")
+    batch = torch.ones(1, 2, 3, 3)
+    before = one.fingerprint()
+    assert not torch.equal(one.module(batch), other.module(batch))
+    assert one.fingerprint() == before == again.fingerprint()
+    assert other.fingerprint() != before

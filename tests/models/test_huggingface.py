@@ -352,5 +352,6 @@ def test_what_processors_do_beside_resizing_is_refused(plain: Path, tmp_path: Pa
         assert ls.HuggingFaceModel(folder, resize=False)(torch.from_numpy(IMAGES)).shape == (2, 4, *SIZE)
     with pytest.raises(ls.InvalidInputError, match="pad_multiple: pictures are resized"):
         ls.HuggingFaceModel(plain, resize=(64, 64), pad_multiple=32)
-    with pytest.raises(ls.InvalidInputError, match="resize: got"):
-        ls.HuggingFaceModel(plain, resize=(64, 0))
+    for size in ((64, 0), (True, True)):
+        with pytest.raises(ls.InvalidInputError, match="resize: got"):
+            ls.HuggingFaceModel(plain, resize=size)

@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 
 import localsmooth as ls
 from localsmooth.cli.app import app
-from localsmooth.config import ConfigurationError, load_configuration, parse_configuration
+from localsmooth.config import ConfigurationError, load_configuration, parse_configuration, with_samples
 from localsmooth.errors import InvalidInputError
 from localsmooth.results import run_info
 from localsmooth.runs import PassPlan
 from localsmooth.sweep import load_sweep
+from localsmooth.tasks import load_record
 from tests.seeding import seeded
 from tests.tiny_runs import changed, configuration, write_inputs
 
@@ -129,3 +130,32 @@ def test_sweeps_compare_numbers(folder: Path) -> None:
     (folder / "sweep.toml").write_text(text + '\n[[method]]\nname = "a"\nset = { "noise.sigma_max" = 0.6 }\n')
     with pytest.raises(ConfigurationError, match=r"sampling\.passes"):
         load_sweep(folder / "sweep.toml")
+
+
+def test_runs_by_passes_get_more_samples_and_hand_their_candidates_on(folder: Path) -> None:
+    file, run, other = folder / "run.toml", folder / "run", folder / "other"
+    rule = '[certificate]\nmany_outputs = { rule = "joint_count" }\n'
+    by_passes = "passes = 800\nsplit = 0.25\n"
+    file.write_text(changed(configuration(), (NUMBERS, by_passes), ("[certificate]\n", rule)))
+    for arguments, samples in (
+        (["certify", str(file), "--out", str(run)], 150),
+        (["extend", str(run), "--samples", "170", "--config", str(file)], 170),
+        (["extend", str(run), "--samples", "180"], 180),
+        (["transfer", str(run), "--model", str(file), "--samples", "160", "--out", str(other)], 160),
+    ):
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        made = load_record(other if "transfer" in arguments else run)
+        assert (made.n_candidate, made.n_bound) == (50, samples)
+
+
+def test_graphs_runs_by_passes_get_more_samples() -> None:
+    kept = parse_configuration({"graph": {"data": "digits"}, "sampling": {"passes": 700}}).model_dump(mode="json")
+    grown = parse_configuration({**kept, "sampling": with_samples(kept["sampling"], 15, 200)})
+    assert grown.sampling.build() == ls.SamplingPlan(15, 200, 0, 1000)
+
+
+@pytest.mark.parametrize("passes", [True, float("nan"), float("inf"), 1.7e308, 10**400, 0])
+def test_what_is_no_number_of_passes_is_refused(passes: float | int) -> None:
+    with pytest.raises(InvalidInputError, match="passes"):
+        PassPlan(passes)

@@ -9,7 +9,14 @@ from typing import Any
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.commands import Log
 from localsmooth.cli.telling import telling
-from localsmooth.config import AnyFile, ConfigurationError, import_plugins, load_configuration, parse_configuration
+from localsmooth.config import (
+    AnyFile,
+    ConfigurationError,
+    import_plugins,
+    load_configuration,
+    parse_configuration,
+    with_samples,
+)
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Until
 from localsmooth.tasks import load_record
@@ -43,7 +50,7 @@ def extend(
         )
     until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
     with telling(log) as told:
-        grown = {**kept, "sampling": {**kept["sampling"], "n_bound": samples}}
+        grown = {**kept, "sampling": with_samples(kept["sampling"], record.n_candidate, samples)}
         try:
             result = run_configuration(_parsed(grown), run, told, until=until)
         except ConfigurationError as error:

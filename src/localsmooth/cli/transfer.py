@@ -11,7 +11,7 @@ from typing import Any
 from localsmooth.cli.certify import run_configuration
 from localsmooth.cli.commands import Log
 from localsmooth.cli.telling import telling
-from localsmooth.config import import_plugins, parse_configuration, read_toml
+from localsmooth.config import import_plugins, parse_configuration, read_toml, with_samples
 from localsmooth.errors import InvalidInputError
 from localsmooth.runs import DirectoryStore
 from localsmooth.tasks import load_record, require_same_run
@@ -41,7 +41,7 @@ def transfer(run: Path, model: Path, samples: int, out: Path, seed: int | None, 
     given = other.get("sampling", {})
     evaluated = {name: given[name] for name in _EVALUATION if name in given}
     plain = {name: value for name, value in kept["sampling"].items() if name not in _EVALUATION}
-    sampling: dict[str, Any] = {**plain, **evaluated, "n_bound": samples}
+    sampling: dict[str, Any] = with_samples({**plain, **evaluated}, record.n_candidate, samples)
     sampling["seed"] = _seed(identity, other["model"], evaluated) if seed is None else seed
     named = f"{record.method} ({model.stem})"
     grown = {**kept, "name": named, "model": other["model"], "sampling": sampling}

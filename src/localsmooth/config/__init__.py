@@ -27,7 +27,7 @@ from localsmooth.config.models import MODEL_SECTIONS, ModelSection, evaluation
 from localsmooth.config.modules import build_module
 from localsmooth.config.noises import NOISE_SECTIONS, AnyNoise, NoiseSection
 from localsmooth.config.plugins import import_plugins
-from localsmooth.config.sampling import SamplingSection
+from localsmooth.config.sampling import SamplingSection, with_samples
 from localsmooth.config.schema import Configuration, LocalitySection
 from localsmooth.config.section import ExistingPath, Section
 from localsmooth.config.targets import TARGET_SECTIONS, TargetSection, target_names
@@ -85,6 +85,7 @@ __all__ = [
     "target_names",
     "to_toml",
     "with_execution",
+    "with_samples",
 ]
 
 import_from_folders("sections")  # which need what is above

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,7 @@ from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import ScoreCounting, StopWhenDecided
 
-__all__ = ["NUMBERS", "SPLIT", "SamplingSection", "require_numbers"]
+__all__ = ["NUMBERS", "SPLIT", "SamplingSection", "require_numbers", "with_samples"]
 
 NUMBERS = ("n_candidate", "n_bound")
 """Keys of the numbers of samples."""
@@ -42,6 +42,24 @@ def require_numbers(said: Sequence[str], passes: float | None, split: float | No
         raise ValueError(f"{missing[0]} is missing: say n_candidate and n_bound, or passes")
     if split is not None and passes is None:
         raise ValueError("split has no effect without passes")
+
+
+def with_samples(sampling: Mapping[str, Any], n_candidate: int, n_bound: int) -> dict[str, Any]:
+    """The keys of a section, with another number of samples.
+
+    Parameters
+    ----------
+    sampling
+        The keys, as a run keeps them.
+    n_candidate
+        N₁ of the run, where its numbers followed from passes.
+    n_bound
+        The new N₂.
+    """
+    if sampling.get("passes") is None:
+        return {**sampling, "n_bound": n_bound}
+    plain = {name: value for name, value in sampling.items() if name not in ("passes", "split")}
+    return {**plain, "n_candidate": n_candidate, "n_bound": n_bound}
 
 
 class SamplingSection(Section):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +18,7 @@ _compiled: Any = getattr(torch, "_C")  # noqa: B009 (classes without a public na
 # Classes get a number behind their name where another of this name was loaded before.
 _NUMBERED = re.compile(r"___torch_mangle_\d+\.")
 _NAME = re.compile(r"\.(\w+)")
+_WHERE = re.compile(r' # [^"\n]*$', re.MULTILINE)  # file and line that an instruction was written in
 
 
 def is_compiled_method(value: object) -> bool:
@@ -34,8 +38,27 @@ def compiled_parts(module: nn.Module) -> Iterator[object]:
         return
     held: Any = module._c
     for name in sorted(held._method_names()):
-        code, constants = held._get_method(name).code_with_constants
+        method = held._get_method(name)
+        code, constants = method.code_with_constants
         yield name, _NUMBERED.sub("", code), dict(constants)
+        # The code names functions and classes; what these do is only in the graph, where they are inlined.
+        yield _WHERE.sub("", _NUMBERED.sub("", str(method.inlined_graph)))
         read = sorted({each for each in _NAME.findall(code) if held.hasattr(each)})
-        values = ((each, held.getattr(each)) for each in read)
+        try:
+            values = [(each, held.getattr(each)) for each in read]
+        except RuntimeError:  # objects of a compiled class, which Python does not get to see after loading
+            yield from _kept(module)
+            return
         yield from (pair for pair in values if not isinstance(pair[1], _compiled.ScriptModule))
+
+
+def _kept(module: torch.jit.ScriptModule) -> Iterator[object]:
+    """What a file of the module holds: everything."""
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    with zipfile.ZipFile(file) as archive:
+        for name in sorted(archive.namelist()):
+            folder, _, place = name.partition("/")  # the first folder has the file's name
+            if not place.endswith(".debug_pkl") and folder:
+                content = re.sub(_NUMBERED.pattern.encode(), b"", archive.read(name))
+                yield _NUMBERED.sub("", place), hashlib.sha256(content).hexdigest()

@@ -262,8 +262,10 @@ def _moments(processor: Any, bounds: Bounds) -> tuple[Sequence[float] | None, Se
 def _resizing(resize: bool | Size, processor: Any) -> Resizing | None:
     """Make what was asked for."""
     if not isinstance(resize, bool):
-        size: Any = tuple(resize)
-        if len(size) != 2 or not all(isinstance(edge, int) and edge > 0 for edge in size):
+        size: Any = resize  # from files it may be anything
+        size = tuple(size) if isinstance(size, list | tuple) else ()
+        whole = all(isinstance(edge, int) and not isinstance(edge, bool) and edge > 0 for edge in size)
+        if len(size) != 2 or not whole:
             raise InvalidInputError("resize", f"got {resize}", "Pass True, False, or height and width")
         return Resizing(size)
     if not resize or processor is None:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from numbers import Real
 from types import NoneType
 
 from localsmooth.errors import InvalidInputError, require_kind
@@ -101,6 +102,7 @@ class SamplingPlan:
 
 
 _SPLIT = 1 / 9
+_MOST = 2**53  # whole numbers beyond it are no floating point numbers
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class PassPlan:
     Raises
     ------
     InvalidInputError
-        If the budget is not positive and finite, the split is no share, or something would be wrong with the plan.
+        If the budget is no number, not positive, or above 2⁵³, the split is no share, or something would be wrong with
+        the plan.
     """
 
     passes: float | int
@@ -130,6 +133,12 @@ class PassPlan:
     stop: StoppingRule | None = None
 
     def __post_init__(self) -> None:
+        for field in ("passes", "split"):
+            value: object = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise InvalidInputError(field, f"got {value!r}", "Pass a number")
+        if self.passes > _MOST and self.passes != math.inf:
+            raise InvalidInputError("passes", "more than can be counted", f"Pass at most {_MOST:,}")
         if not 0 < self.passes < math.inf:
             raise InvalidInputError("passes", f"got {self.passes}", "Pass a positive number")
         if not 0 < self.split < 1:

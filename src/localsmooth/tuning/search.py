@@ -212,7 +212,7 @@ def tune(
         aim,
         float(work),
         noise,
-        task.looked_at() | tried[0].entry.candidate.origins,
+        task.looked_at().union(*(one.entry.task.looked_at() for one in tried), tried[0].entry.candidate.origins),
     )
 
 

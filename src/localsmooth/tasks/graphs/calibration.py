@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
-
-import numpy as np
 
 from localsmooth.errors import InvalidInputError, require_kind
-from localsmooth.tasks.graphs.graph import AttributedGraph, edges_digest
+from localsmooth.tasks.graphs.graph import AttributedGraph, edges_digest, rows_of
 
 __all__ = ["NO_CALIBRATION_GRAPH", "require_other_attributes", "require_other_edges", "require_other_nodes"]
 
@@ -56,13 +53,22 @@ def require_other_nodes(calibration: AttributedGraph, certified: AttributedGraph
     Raises
     ------
     InvalidInputError
-        If more than half of its nodes that have attributes have those of nodes of that graph.
+        If more than half of its nodes that have attributes have those of nodes of that graph, or if more than half of
+        that graph's nodes that have attributes have those of one of its nodes, and of no other.
     """
-    rows, known = _rows(calibration), _rows(certified)
+    rows, known = Counter(rows_of(calibration)), Counter(rows_of(certified))
     common = (rows & known).total() / max(1, rows.total())
+    # A large graph has nodes like any where attributes are few; there, only nodes unlike all others say something.
+    part = sum(rows[row] == count == 1 for row, count in known.items()) / max(1, known.total())
     if calibration.width == certified.width and (common > _COMMON or not rows):
         raise InvalidInputError(
             "calibration", f"{common:.0%} of its nodes have the attributes of nodes that are certified: {_WHY}", _REMEDY
+        )
+    if calibration.width == certified.width and part > _COMMON:
+        raise InvalidInputError(
+            "calibration",
+            f"{part:.0%} of the nodes that are certified have the attributes of its nodes: {_WHY}",
+            _REMEDY,
         )
 
 
@@ -97,9 +103,3 @@ def _graph(calibration: object, certified: AttributedGraph) -> AttributedGraph:
             "Pass a graph with the same attributes in the same order",
         )
     return calibration
-
-
-def _rows(graph: AttributedGraph) -> Counter[bytes]:
-    """How often the nodes of a graph have which attributes, nodes without any left out."""
-    columns, ends = graph.attributes.indices.astype(np.int64), graph.attributes.indptr
-    return Counter(columns[start:end].tobytes() for start, end in pairwise(ends) if end > start)

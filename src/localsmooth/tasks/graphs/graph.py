@@ -6,6 +6,7 @@ import hashlib
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import item_digest
 
 __all__ = [
     "UNLABELED",
@@ -23,6 +23,7 @@ __all__ = [
     "graph_from_arrays",
     "graph_from_pyg",
     "largest_component",
+    "rows_of",
     "shape_of",
 ]
 
@@ -273,8 +274,21 @@ def largest_component(graph: AttributedGraph) -> AttributedGraph:
 
 
 def attributes_digest(graph: AttributedGraph) -> str:
-    """Hexadecimal SHA-256 of the attributes: the mark of what was chosen or computed by looking at them."""
-    return item_digest(graph.attributes.toarray().astype(np.float32))
+    """Hexadecimal SHA-256 of the attributes: the mark of what was chosen or computed by looking at them.
+
+    It is the same in whatever order the nodes come.
+    """
+    state = hashlib.sha256(f"attributes {shape_of(graph.attributes)}".encode())
+    for row in sorted(rows_of(graph)):
+        state.update(len(row).to_bytes(8, "little") + row)
+    return state.hexdigest()
+
+
+def rows_of(graph: AttributedGraph) -> list[bytes]:
+    """The attributes that every node has, nodes without any left out."""
+    attributes = graph.attributes
+    columns, ends = attributes.indices.astype(np.int64), attributes.indptr
+    return [np.sort(columns[start:end]).tobytes() for start, end in pairwise(ends) if end > start]
 
 
 def edges_digest(adjacency: sp.csr_array) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,10 @@ from localsmooth.tasks.graphs.graph import AttributedGraph, shape_of
 __all__ = ["ClusterLayout", "Cut", "cluster_layout", "graph_layout", "isotropic_node_layout"]
 
 Cut = Callable[[AttributedGraph, int, int], Int[np.ndarray, "nodes"]]
-"""Makes clusters of a graph, their number and a seed, such as `metis_clusters` and `spectral_clusters`."""
+"""Makes clusters of a graph, their number and a seed, such as `metis_clusters` and `spectral_clusters`.
+
+A `ClusterLayout` shows it a graph without attributes, so that clusters cannot follow from what
+the adversary changes."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class ClusterLayout:
         graph
             Only its edges are looked at.
         """
-        clusters = self.cut(graph, self.clusters, 0)
+        nothing = sp.csr_array((graph.nodes, graph.width), dtype=np.bool_)
+        clusters = self.cut(replace(graph, attributes=nothing), self.clusters, 0)
         made = cluster_layout(clusters, graph.adjacency, addition=self.addition, deletion=self.deletion)
         return Layout(made.outputs, made.inputs, made.levels, origins=made.origins | self.origins)
 
