@@ -14,10 +14,12 @@ import scipy.sparse as sp
 from jaxtyping import Int
 
 from localsmooth.errors import InvalidInputError
+from localsmooth.layout import item_digest
 
 __all__ = [
     "UNLABELED",
     "AttributedGraph",
+    "attribute_marks",
     "attributes_digest",
     "edges_digest",
     "graph_from_arrays",
@@ -282,6 +284,11 @@ def attributes_digest(graph: AttributedGraph) -> str:
     for row in sorted(rows_of(graph)):
         state.update(len(row).to_bytes(8, "little") + row)
     return state.hexdigest()
+
+
+def attribute_marks(graph: AttributedGraph) -> tuple[str, str]:
+    """Both marks of what was computed from the attributes: `attributes_digest`, and `item_digest` of the array."""
+    return attributes_digest(graph), item_digest(graph.attributes.toarray().astype(np.float32))
 
 
 def rows_of(graph: AttributedGraph) -> list[bytes]:

@@ -29,7 +29,7 @@ from localsmooth.sampling import (
 )
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.tasks.graphs.classifier import NodeClassifier
-from localsmooth.tasks.graphs.graph import AttributedGraph, attributes_digest
+from localsmooth.tasks.graphs.graph import AttributedGraph, attribute_marks
 from localsmooth.tasks.scores import ScoreCounting
 
 __all__ = ["SCORE_BINS", "AttributeSubject", "node_counters", "sample_nodes"]
@@ -85,7 +85,8 @@ class AttributeSubject(Subject):
             )
         if layout.origins:
             remedy = "Take clusters and levels from elsewhere, and tune on another graph"
-            layout.require_independent(attributes_digest(graph), "the attributes", remedy)
+            for mark in attribute_marks(graph):
+                layout.require_independent(mark, "the attributes", remedy)
 
     @property
     def classes(self) -> int:
