@@ -40,7 +40,7 @@ def reduced(text: str) -> str:
         text,
         ("n_candidate = 128", "n_candidate = 8"),
         ("n_bound = 10240", "n_bound = 64"),
-        ("count = 81", "count = 9"),
+        ('budgets = "auto"', "budgets = { stop = 4.0, count = 9 }"),
         ("cells = [3, 5]", "cells = [1, 2]"),
         ("items = [0, 1, 2, 3] ", "items = [0, 1] "),
         ("items = [4, 5, 6, 7]", "items = [4]"),
