@@ -26,7 +26,7 @@ from localsmooth.config.graph_data import (
 )
 from localsmooth.config.graph_models import AnyGraphModel, AppnpSection, GraphModuleSection, NetworkSection
 from localsmooth.config.plugins import PluginsSection
-from localsmooth.config.sampling import NUMBERS, SPLIT, require_numbers
+from localsmooth.config.sampling import NUMBERS, require_numbers
 from localsmooth.config.section import Section
 from localsmooth.config.targets import make_targets
 from localsmooth.config.tuning import GraphTuneSection
@@ -88,7 +88,7 @@ class GraphSamplingSection(Section):
     def build(self) -> SamplingPlan | PassPlan:
         """Make the sampling plan, or the work that it follows from."""
         if self.passes is not None:
-            return PassPlan(self.passes, self.split or SPLIT, self.seed, self.chunk_size)
+            return PassPlan(self.passes, self.split or PassPlan.split, self.seed, self.chunk_size)
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size)
 
     def options(self) -> SamplingOptions:
@@ -267,7 +267,8 @@ class GraphConfiguration(NodeRunSection):
             Told what takes long.
         """
         data = self.graph.build(self.noise)
-        self._require_apart(data.graph)
+        if self.calibration is not None:
+            require_other_nodes(self.calibration.build(), data.graph)
         task = GraphTask(self.trained(self.model, data, out, say), data.graph, data.nodes, called=data.name)
         return task, Smoothing(data.layout, self.sampling.build()), self.certificate.build(SparseFlips())
 
@@ -295,11 +296,7 @@ class GraphConfiguration(NodeRunSection):
             raise ConfigurationError(
                 "calibration: this section is missing. Name a graph that is not certified, as in [graph]."
             )
-        self._require_apart(read_graph(self.graph.data)[0])
         graph, name = read_graph(self.calibration.data)
+        require_other_nodes(graph, read_graph(self.graph.data)[0])
         split, nodes = self.calibration.split(graph)
         return GraphData(graph, split, layout(graph), nodes, name)
-
-    def _require_apart(self, certified: AttributedGraph) -> None:
-        if self.calibration is not None:
-            require_other_nodes(self.calibration.build(), certified)

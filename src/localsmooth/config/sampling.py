@@ -12,12 +12,10 @@ from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.sampling import SamplingOptions
 from localsmooth.tasks import ScoreCounting, StopWhenDecided
 
-__all__ = ["NUMBERS", "SPLIT", "SamplingSection", "require_numbers", "with_samples"]
+__all__ = ["NUMBERS", "SamplingSection", "require_numbers", "with_samples"]
 
 NUMBERS = ("n_candidate", "n_bound")
 """Keys of the numbers of samples."""
-SPLIT = 1 / 9
-"""Share of the samples that choose candidates where only the work is said."""
 
 
 def require_numbers(said: Sequence[str], passes: float | None, split: float | None) -> None:
@@ -112,7 +110,7 @@ class SamplingSection(Section):
         only = self.stop_for == "largest-budget"
         stop = StopWhenDecided(largest_budget_only=only) if self.stop_early else None
         if self.passes is not None:
-            return PassPlan(self.passes, self.split or SPLIT, self.seed, self.chunk_size, stop)
+            return PassPlan(self.passes, self.split or PassPlan.split, self.seed, self.chunk_size, stop)
         assert self.n_candidate is not None
         assert self.n_bound is not None
         return SamplingPlan(self.n_candidate, self.n_bound, self.seed, self.chunk_size, stop)

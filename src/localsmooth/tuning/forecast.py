@@ -54,10 +54,12 @@ class Aim:
     def __post_init__(self) -> None:
         as_targets([self.target], "target")
         for name, least in self.floor.items():
-            try:
-                as_targets([self.target if name == MEAN_IOU else name], "floor")
-            except InvalidInputError as error:
-                raise InvalidInputError("floor", error.problem, f"{error.remedy}; {MEAN_IOU} is known, too") from error
+            if name != MEAN_IOU:
+                try:
+                    as_targets([name], "floor")
+                except InvalidInputError as error:
+                    remedy = f"{error.remedy}; {MEAN_IOU} is known, too"
+                    raise InvalidInputError("floor", error.problem, remedy) from error
             if not 0 <= least <= 1:
                 raise InvalidInputError("floor", f"{name} of {least}", "Pass a share between 0 and 1")
         if self.at is not None and not 0 <= self.at < math.inf:
