@@ -47,7 +47,20 @@ def warn_if_ignored(sampling: SamplingSection) -> None:
 
 
 def preprocessing(mean: list[float] | None, std: list[float] | None, pad_multiple: int | None) -> Preprocessing:
-    """Normalisation and padding, refused where mean and standard deviation do not fit each other."""
+    """Normalisation and padding, as the model does them itself.
+
+    Parameters
+    ----------
+    mean, std
+        One number per channel, or neither.
+    pad_multiple
+        Inputs are mirrored up to a multiple of this.
+
+    Raises
+    ------
+    ConfigurationError
+        If mean and standard deviation do not fit each other.
+    """
     if len(mean or ()) != len(std or ()):
         raise ConfigurationError("model.mean, model.std: give both, with one number per channel.")
     return Preprocessing(mean, std, pad_multiple=pad_multiple)
