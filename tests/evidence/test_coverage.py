@@ -14,11 +14,11 @@ from localsmooth.baselines import Cohen
 from localsmooth.bounds import Bonferroni, CandidateWeights, JointAndBonferroni, JointCount, KFamilywise
 from localsmooth.certificates import GaussianScores
 from localsmooth.cli.app import app
-from localsmooth.evidence import verify_run
+from localsmooth.evidence import DoesNotHoldError, export_certificate, verify_run
 from localsmooth.execution import NoProgress, Until
 from localsmooth.layout import GridLayout
 from localsmooth.noise import Uniform
-from localsmooth.runs import SamplingPlan
+from localsmooth.runs import DirectoryStore, SamplingPlan, Stage
 from localsmooth.tasks import StopWhenDecided, Weighted
 from localsmooth.tasks.arrays import PerPosition
 
@@ -75,6 +75,39 @@ def test_extended_and_ended_runs_are_verified_in_full(tmp_path: Path):
     ended = make_run(tmp_path / "ended", simultaneous=JointCount(), until=until, progress=_Ending(until, after=10))
     assert json.loads((ended / "certification.json").read_text())["begun"] is not None
     assert verify_run(ended).complete
+
+
+def test_items_that_were_left_out_may_lack_chunks_and_what_is_there_is_checked(tmp_path: Path):
+    """The second item has its candidates and a chunk of votes for one group, the third one has nothing."""
+    until = Until()
+    how: dict[str, Any] = {"plan": SamplingPlan(100, 100, 0, 50), "executor": "serial", "simultaneous": JointCount()}
+    run = make_run(tmp_path / "run", 3, until=until, progress=_Ending(until, after=25), **how)
+    assert json.loads((run / "certification.json").read_text())["begun"] == [0]
+    found = verify_run(run)
+    assert found.complete
+    assert [line.number for line in found.checked if "items that are left out" in line.what] == [9]
+    export_certificate(run, tmp_path / "certificate.json")
+    assert (tmp_path / "certificate.json").is_file()
+    with DirectoryStore(run, read_only=True) as store:
+        chunks = {store.read_chunk(name).chunk.key: run / name for name in store.files.names("chunks")}
+
+    def without(*key: int) -> None:
+        kept = chunks[key].read_bytes()
+        chunks[key].unlink()
+        try:
+            verify_run(run)
+        finally:
+            chunks[key].write_bytes(kept)
+
+    without(1, 3, Stage.CANDIDATE.value, 1)
+    for item in range(2):  # without candidates nothing votes
+        with pytest.raises(DoesNotHoldError, match=f"item {item}, output group 0: chunk 1 of the candidate .* missing"):
+            without(item, 0, Stage.CANDIDATE.value, 1)
+    votes = bytearray(chunks[1, 0, Stage.BOUND.value, 0].read_bytes())
+    votes[-1] ^= 1
+    chunks[1, 0, Stage.BOUND.value, 0].write_bytes(votes)
+    with pytest.raises(DoesNotHoldError, match="chunks"):
+        verify_run(run)
 
 
 @pytest.mark.parametrize(

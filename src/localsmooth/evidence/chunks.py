@@ -34,6 +34,8 @@ class StoredPlan:
         Number of output groups of each item.
     stops
         Whether groups may end before the plan.
+    left_out
+        Numbers of the items that are not certified, since sampling was ended before: they may lack chunks.
     candidate, bound
         What is counted in each stage: names, or descriptions of counters that have parameters.
     scale
@@ -47,10 +49,11 @@ class StoredPlan:
     candidate: tuple[str, ...]
     bound: tuple[str, ...]
     scale: int = 0
+    left_out: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, content: Mapping[str, Any], groups: Sequence[int], *, ended: bool) -> StoredPlan:
-        """Read the plan from a sealed configuration."""
+    def of(cls, content: Mapping[str, Any], groups: Sequence[int], begun: Sequence[int] | None) -> StoredPlan:
+        """Read the plan from a sealed configuration; which items were begun, if sampling was ended, from the record."""
         plan = content["plan"]
         counters = cast("Mapping[str, Any]", content.get("counters", {}))
         scale, first = 0, counters.get("candidate", ())
@@ -64,7 +67,9 @@ class StoredPlan:
             for stage in ("candidate", "bound")
         ]
         samples = int(plan["n_candidate"]), int(plan["n_bound"])
-        return cls(samples, int(plan["chunk_size"]), tuple(groups), ended or "stop" in plan, names[0], names[1], scale)
+        stops = begun is not None or "stop" in plan
+        left_out = frozenset[int]() if begun is None else frozenset(range(len(groups))) - {*begun}
+        return cls(samples, int(plan["chunk_size"]), tuple(groups), stops, names[0], names[1], scale, left_out)
 
     def sizes(self, stage: Stage) -> list[int]:
         """Size of each chunk of a stage."""
@@ -119,7 +124,8 @@ def read_chunks(store: FileStore, plan: StoredPlan, ledger: Ledger) -> tuple[dic
     Returns
     -------
     tuple
-        Votes by (item, output group), and the SHA-256 of all chunks: of the lines "name sha256-of-the-file", sorted.
+        Votes by (item, output group) of the items that are certified, and the SHA-256 of all chunks: of the lines "name
+        sha256-of-the-file", sorted.
 
     Raises
     ------
@@ -128,7 +134,7 @@ def read_chunks(store: FileStore, plan: StoredPlan, ledger: Ledger) -> tuple[dic
     """
     made: dict[tuple[int, int], GroupVotes] = {}
     digest = hashlib.sha256()
-    files = samples = 0
+    files = samples = further = 0
     with ledger.step(_STEP):
         by_group: dict[tuple[int, int], list[str]] = defaultdict(list)
         for name in sorted(store.files.names("chunks")):
@@ -140,11 +146,17 @@ def read_chunks(store: FileStore, plan: StoredPlan, ledger: Ledger) -> tuple[dic
         foreign = sorted(set(by_group) - wanted)
         demand(not foreign, _STEP, f"item and output group {foreign[:1]} have chunks, and the run has no such group")
         for key in sorted(wanted):
-            records = map(store.read_chunk, by_group.get(key, ()))
-            made[key] = _added(key, records, plan)
-            samples += plan.samples[0] + (made[key].n or [0])[-1]
+            votes = _added(key, map(store.read_chunk, by_group.get(key, ())), plan)
+            if key[0] in plan.left_out:
+                further += len(by_group.get(key, ()))
+                continue
+            made[key] = votes
+            samples += plan.samples[0] + (votes.n or [0])[-1]
     ledger.holds("chunks have the checksum, name and configuration that belong to them", files, "files")
     ledger.holds("every planned chunk is there once, is whole, and no other is", samples, "samples")
+    if plan.left_out:
+        what = "chunks of items that are left out, since sampling was ended before, are whole, and were planned"
+        ledger.holds(what, further, "files")
     if plan.candidate == ("labels",):
         ledger.holds("votes are for the candidate that the candidate stage's tallies choose", len(made), "groups")
     else:
@@ -160,11 +172,13 @@ def _added(key: tuple[int, int], records: Iterator[ChunkRecord], plan: StoredPla
     known = {(stage.value, index) for stage in Stage for index in range(len(sizes[stage]))}
     further = sorted(set(found) - known)
     demand(not further, _STEP, f"{where}: chunk {further[:1]} (stage, number) was not planned")
+    # Nothing votes before the candidates are settled, not even where the item is left out.
+    unsettled = key[0] in plan.left_out and all(stage == Stage.CANDIDATE.value for stage, _ in found)
     for stage in Stage:
         for index, size in enumerate(sizes[stage]):
             record = found.get((stage.value, index))
             name = f"{where}: chunk {index} of the {stage.name.lower()} stage"
-            if record is None and plan.stops and stage is Stage.BOUND:
+            if record is None and (plan.stops if stage is Stage.BOUND else unsettled):
                 continue  # which of them count is another question
             demand(record is not None, _STEP, f"{name} is missing")
             assert record is not None

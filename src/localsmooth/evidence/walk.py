@@ -117,7 +117,7 @@ def walk(
         demand(counts.shape == (len(record.item_names),), "chunks", "the numbers of output groups are damaged")
         taken = candidates_from(tallied) == record.candidates
         demand(taken, "record", "it says otherwise than the tallies which model chose the candidates")
-        plan = StoredPlan.of(store.configuration.content, counts.tolist(), ended=record.begun is not None)
+        plan = StoredPlan.of(store.configuration.content, counts.tolist(), record.begun)
     groups, tallies = read_chunks(tallied, plan, ledger)
     with ledger.step("result"):
         result = load_result(folder / "result.nc")

@@ -96,7 +96,10 @@ class Predictions:
         Meaningless where `faulty`, but never outside 0 … classes − 1.
         """
         if self.kind is OutputKind.LABELS:
-            return self._selected.clamp(0, self.classes - 1).to(_label_type(self.classes))
+            given = self._selected.to(torch.uint8) if self._selected.dtype is torch.bool else self._selected
+            # A type in which the last class does not fit has no label beyond it, and cannot be compared with it.
+            last = min(self.classes - 1, torch.iinfo(given.dtype).max)
+            return given.clamp(0, last).to(_label_type(self.classes))
         scores = self._selected
         if scores.device.type != "cpu" or scores.stride(1) == 1 or self.classes > _LARGEST_RANK:
             return scores.argmax(dim=1).to(_label_type(self.classes))
@@ -132,7 +135,8 @@ class Predictions:
             return torch.zeros((), dtype=torch.bool, device=self._selected.device)
         low, high = torch.aminmax(self._selected if self.kind is OutputKind.LABELS else self._best)
         if self.kind is OutputKind.LABELS:
-            return (low < 0) | (high >= self.classes)
+            # The number of classes may not fit in the labels' own type, and would wrap around there.
+            return (low < 0) | (high.to(torch.int64) >= self.classes)
         return ~(torch.isfinite(low) & torch.isfinite(high))
 
 
