@@ -140,6 +140,25 @@ def test_labels_are_the_smallest_class_with_the_largest_score(
     assert not predictions.faulty
 
 
+@pytest.mark.parametrize(
+    ("kind", "classes"),
+    [(torch.int8, 128), (torch.int8, 150), (torch.uint8, 256), (torch.uint8, 300), (torch.int16, 2**16)],
+)
+def test_labels_may_be_of_a_type_that_does_not_hold_the_number_of_classes(kind: torch.dtype, classes: int) -> None:
+    layout = Layout(Partition(np.zeros(2, np.int32)), Partition(np.zeros(1, np.int32)), np.ones((1, 1)))
+
+    def predicted(labels: list[int], declared: int) -> Predictions:
+        outputs = torch.tensor([labels], dtype=kind)
+        return Predictions(outputs, Region.of(layout, 0), OutputKind.LABELS, declared, 1)
+
+    largest = min(torch.iinfo(kind).max, classes - 1)
+    made = predicted([0, largest], classes)
+    assert not bool(made.faulty)
+    assert made.labels.tolist() == [[0, largest]]
+    assert bool(predicted([0, largest], largest).faulty)
+    assert kind is torch.uint8 or bool(predicted([-1, largest], classes).faulty)
+
+
 def test_gaussian_tallies_of_one_dimensional_items() -> None:
     class Line(ExactModel):
         def scores(self, batch: torch.Tensor) -> torch.Tensor:
