@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "LocalsmoothError",
     "ModelFailedError",
     "OutputError",
+    "require_distinct",
     "require_kind",
     "require_several",
     "require_whole_number",
@@ -67,6 +68,21 @@ def require_several(field: str, value: object, what: str) -> None:
     indexed = hasattr(value, "__len__") and hasattr(value, "__getitem__") and getattr(value, "ndim", 1) > 0
     if not indexed or isinstance(value, str | bytes | Mapping):
         raise InvalidInputError(field, f"got a {type(value).__name__}", f"Pass a list of {what}")
+
+
+def require_distinct(field: str, names: Sequence[object], what: str) -> None:
+    """Refuse names of which two read alike: whoever asks for one of them by name would get the other.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the field, and the name that comes twice.
+    """
+    known: set[str] = set()
+    for name in map(str, names):
+        if name in known:
+            raise InvalidInputError(field, f'two {what} are called "{name}"', "Give each a name of its own")
+        known.add(name)
 
 
 def require_whole_number(field: str, value: object, least: int, remedy: str) -> None:

@@ -16,6 +16,7 @@ from localsmooth.tasks.graphs import (
     save_npz,
     split_per_class,
 )
+from localsmooth.tasks.graphs.task import named_classes
 
 
 def test_preparation_drops_loops_makes_edges_undirected_and_binarises():
@@ -209,3 +210,14 @@ def test_two_edges_of_two_nodes_are_no_adjacency():
     assert graph_from_pyg(data).edges == 1
     loops = SimpleNamespace(x=np.ones((2, 3), int), edge_index=np.array([[0, 1], [0, 1]]), y=np.array([0, 1]))
     assert graph_from_pyg(loops).edges == 0
+
+
+def test_every_class_of_a_graph_has_a_name_of_its_own():
+    def named(*names: str, classes: int = 3) -> list[str]:
+        graph = graph_from_arrays(np.array([[0], [1]]), np.eye(2), np.array([0, 1]), class_names=names)
+        return named_classes(graph, classes)
+
+    assert named("a", "b") == ["a", "b", "class 2"]
+    for names in (("a", "a"), ("class 2", "b")):
+        with pytest.raises(InvalidInputError, match="class_names: two classes are called"):
+            named(*names)

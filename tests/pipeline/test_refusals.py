@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from dataclasses import replace
@@ -55,7 +56,9 @@ cases = {
     "images": [lambda: ls.ArrayTask(model, None), lambda: ls.ArrayTask(model, (x for x in [image]))],
     "labels": [lambda: ls.ArrayTask(model, [image], labels=3)],
     "ignore_label": [lambda: ls.ArrayTask(model, [image], ignore_label="x")],
-    "class_names": [lambda: ls.ArrayTask(model, [image], class_names=3)],
+    "class_names": [lambda: ls.ArrayTask(model, [image], class_names=3),
+                    lambda: ls.ArrayTask(model, [image], class_names=["1", 1]),
+                    lambda: PointTask(model, [image[0]], class_names=["a", "a"])],
     "clouds": [lambda: PointTask(model, None)],
     "names": [lambda: PointTask(model, [image[0]], names=3), lambda: PointTask(model, [image[0]], names="a")],
     "sequences": [lambda: TokenTask(model, 3)],
@@ -110,6 +113,21 @@ def drawn_of(batch: np.ndarray) -> np.ndarray:
 
 
 MODEL = ls.CallableModel(drawn_of, name="m", classes=2, output=ls.OutputKind.LABELS, bounds=None)
+
+
+def test_a_model_whose_classes_share_a_name_needs_items_that_name_them():
+    """`class:x` would be the first of them alone."""
+    named = copy.copy(MODEL)
+    named.class_names = ("x", "x")
+    smoothing = ls.Smoothing(ls.GridLayout((1,), 0.1, 0.1), ls.SamplingPlan(20, 100))
+
+    def classes(**names):
+        task = ls.ArrayTask(named, np.ones((1, 1, 3), np.float32), **names)
+        return run_info(ls.certify(task, smoothing, ls.Settings(0.1, [0.0], targets=["class:1"]))).class_names
+
+    with pytest.raises(ls.InvalidInputError, match=r'class_names: two classes are called "x"'):
+        classes()
+    assert classes(class_names=["x", "y"]) == ("x", "y")
 
 
 @pytest.mark.parametrize(

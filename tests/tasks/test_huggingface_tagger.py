@@ -63,6 +63,21 @@ def test_a_word_has_the_label_of_its_first_token(folder: Path) -> None:
     assert task.words == [list(TOKENS)]
 
 
+@pytest.mark.parametrize(
+    ("label", "number"), [(1, 1), ("1", 0), ("3", 2), ("0", 0), (3, None), (-1, None), (True, None)]
+)
+def test_numbers_are_those_of_classes_and_texts_are_names_first(folder: Path, label: Any, number: int | None) -> None:
+    tagger = HuggingFaceTagger(folder)
+    tagger.class_names = ("1", "2", "3")
+    if number is None:
+        with pytest.raises(ls.InvalidInputError, match=f"labels: '{label}' in sentence 0 is no class"):
+            tagger.task(["bob"], [[label]])
+        return
+    (item,) = tagger.task(["bob"], [[label]]).items
+    assert item.label is not None
+    assert item.label.tolist() == [number]
+
+
 def test_other_tokens_around_a_sentence_are_not_kept_silent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = HuggingFaceTagger(folder)
     monkeypatch.setattr(tagger, "_around", ([2], [3, 3]))

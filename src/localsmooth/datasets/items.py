@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_distinct, require_several
 
 __all__ = ["Item", "ItemSet"]
 
@@ -69,7 +69,8 @@ class ItemSet:
     Raises
     ------
     InvalidInputError
-        If there is no item, one is listed twice, two share a name, some have no label, or axes and channels differ.
+        If there is no item, one is listed twice, two items or classes share a name, some have no label, or axes and
+        channels differ.
     """
 
     items: Sequence[Item]
@@ -84,6 +85,9 @@ class ItemSet:
             raise InvalidInputError("items", "an item is listed twice", "List every item once")
         if len({item.name for item in self.items}) != len(indices):
             raise InvalidInputError("items", "two items share a name", "Give every item a name of its own")
+        if self.class_names is not None:
+            require_several("class_names", self.class_names, "names")
+            require_distinct("class_names", self.class_names, "classes")
         if len({(item.image.ndim, item.image.shape[0]) for item in self.items}) > 1:
             raise InvalidInputError("images", "items differ in axes or channels", "Certify them in separate runs")
         if len({item.label is None for item in self.items}) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from localsmooth.datasets import Item, ItemSet
-from localsmooth.errors import InvalidInputError, LocalsmoothError, require_kind, require_several
+from localsmooth.errors import InvalidInputError, LocalsmoothError, require_distinct, require_kind, require_several
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.memory import is_out_of_memory
 from localsmooth.models import Model, check_form, check_item, check_model
@@ -45,8 +45,6 @@ def item_set(
     require_several("images", images, "arrays, or an ItemSet")
     if labels is not None:
         require_several("labels", labels, "label maps")
-    if class_names is not None:
-        require_several("class_names", class_names, "names")
     if ignore_label is not None:
         require_kind("ignore_label", ignore_label, Integral)
     if labels is not None and len(labels) != len(images):
@@ -208,11 +206,13 @@ def class_names_of(items: ItemSet, model: Model) -> list[str]:
     Raises
     ------
     InvalidInputError
-        If there are names for another number of classes.
+        If there are names for another number of classes, or the model calls two classes the same.
     """
     classes = model.classes
     if items.class_names is None:
-        return list(model.class_names or [f"class {number}" for number in range(classes)])
+        names = list(model.class_names or [f"class {number}" for number in range(classes)])
+        require_distinct("class_names", names, "classes")
+        return names
     if len(items.class_names) != classes:
         raise InvalidInputError(
             "class_names", f"{len(items.class_names)} names for {classes} classes", "Name every class of the model once"

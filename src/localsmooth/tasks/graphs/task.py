@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.bounds import require_certifiable
 from localsmooth.certificates import require_applicable
 from localsmooth.collective import Bound
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_distinct
 from localsmooth.execution import SamplingProgress, tell_certifying
 from localsmooth.noise import SparseFlips
 from localsmooth.results import finite_reach, reach_words
@@ -273,9 +273,17 @@ def chosen_nodes(nodes: np.ndarray, total: int) -> Int[np.ndarray, "chosen"]:
 
 
 def named_classes(graph: AttributedGraph, classes: int) -> list[str]:
-    """Name of every class that a classifier tells apart, those that the graph does not name by number."""
+    """Name of every class that a classifier tells apart, those that the graph does not name by number.
+
+    Raises
+    ------
+    InvalidInputError
+        If two are called the same.
+    """
     named = list(graph.class_names)
-    return named + [f"class {number}" for number in range(len(named), classes)]
+    named += [f"class {number}" for number in range(len(named), classes)]
+    require_distinct("class_names", named, "classes")
+    return named
 
 
 TASK = GraphTask

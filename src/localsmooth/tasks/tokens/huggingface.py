@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -144,8 +145,8 @@ class HuggingFaceTagger(EmbeddedTagger):
         sentences
             Texts, or lists of their words.
         labels
-            Class of every word, by name or number; a word's first token has it, and its other tokens are left out.
-            Without labels all tokens count.
+            Class of every word, by number, or as text by its name or else its number; a word's first token has it, and
+            its other tokens are left out. Without labels all tokens count.
 
         Raises
         ------
@@ -242,12 +243,20 @@ def _label_maps(
         if len(line) != words:
             problem = f"{len(line)} for the {words} words of sentence {place}"
             raise InvalidInputError("labels", problem, "Pass one for each word, and sentences as lists of words")
-        unknown = [str(label) for label in line if str(label) not in numbers]
-        if unknown:
+        found = [_class_number(label, numbers, classes) for label in line]
+        if None in found:
             known = f"one of {', '.join(names)}, or " if names else ""
-            problem = f"{unknown[0]!r} in sentence {place} is no class"
+            problem = f"{str(line[found.index(None)])!r} in sentence {place} is no class"
             raise InvalidInputError("labels", problem, f"Pass {known}a number from 0 to {classes - 1}")
-        own = np.array([numbers[str(label)] for label in line], dtype=np.int64)[sentence.words]
+        own = np.array(found, dtype=np.int64)[sentence.words]
         first = np.append(True, np.diff(sentence.words) != 0)
         made.append(np.where(first, own, NOT_THE_FIRST))
     return made
+
+
+def _class_number(label: object, numbers: Mapping[str, int], classes: int) -> int | None:
+    """Number of the class that a label stands for: only text is a name, whatever classes are called."""
+    if isinstance(label, str):
+        return numbers.get(label)
+    whole = isinstance(label, Integral) and not isinstance(label, bool)
+    return int(label) if whole and 0 <= int(label) < classes else None
