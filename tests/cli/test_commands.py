@@ -218,7 +218,7 @@ def test_budgets_on_the_command_line() -> None:
     assert parse_budgets("0,0.5,1") == [0.0, 0.5, 1.0]
     assert parse_budgets("0:1:3") == [0.0, 0.5, 1.0]
     assert parse_budgets("0:1:11")[3] == 0.3
-    for text in ("", "a", "0:1", "0:1:x"):
+    for text in ("", "a", "0:1", "0:1:x", "0:1:99999999"):
         with pytest.raises(InvalidInputError, match="--budgets"):
             parse_budgets(text)
 

@@ -54,6 +54,7 @@ def test_valid_configuration_gives_its_budgets() -> None:
         ("certificate.bounds", [], ["certificate.bounds"]),
         ("certificate.budgets", [], ["certificate.budgets", "at least 1 item"]),
         ("certificate.budgets", [1.0, -1.0], ["certificate.budgets[1]", "greater than or equal to 0"]),
+        ("certificate.budgets", {"stop": 2.0, "count": 100_001}, ["budgets.count", "less than or equal to 100000"]),
         ("certificate.budgets", {"stop": 2.0, "cuont": 5}, ['budgets.cuont: unknown key. Did you mean "count"?']),
         (
             "certificate.budgets",

@@ -1,4 +1,5 @@
 import importlib
+import itertools
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -341,9 +342,9 @@ def test_limits_reach_the_threat(parts, run):
         for bound in ("naive", "envelope"):
             chosen = {"bound": bound}
             assert (found["certified"].sel(chosen) >= result["certified"].sel(chosen)).all()
-    for name in ("attacked_nodes", "node_flips", "cluster_flips", "node_budget"):
+    for name, value in itertools.product(("attacked_nodes", "cluster_flips", "cluster_budget"), (-1, 10**30)):
         with pytest.raises(InvalidInputError, match=name):
-            AttackLimits(**{name: -1})
+            AttackLimits(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -351,6 +352,8 @@ def test_limits_reach_the_threat(parts, run):
     [
         ({"alpha": 0.0}, "alpha"),
         ({"additions": [-1]}, "additions"),
+        ({"additions": range(10**9)}, "additions"),
+        ({"additions": range(400), "deletions": range(400)}, "160000 budgets"),
         ({"certificates": []}, "certificates"),
         ({"bounds": {}}, "bounds"),
     ],

@@ -41,6 +41,8 @@ cases = {
     "simultaneous": [lambda: ls.Settings(0.1, [0], simultaneous="bonferroni"),
                      lambda: ls.Settings(0.1, [0], simultaneous=ls.Bonferroni),
                      lambda: graphs.GraphSettings(0.1, simultaneous="bonferroni")],
+    "budgets": [lambda: ls.Settings(0.1, range(10**9)), lambda: ls.Settings(0.1, np.broadcast_to(0.5, 10**9)),
+                lambda: ls.Settings(0.1, [])],
     "score_bound": [lambda: ls.Settings(0.1, [0], score_bound="betting"),
                     lambda: graphs.GraphSettings(0.1, score_bound="betting")],
     "bounds": [lambda: ls.Settings(0.1, [0], bounds=[]), lambda: graphs.GraphSettings(0.1, bounds=[]),

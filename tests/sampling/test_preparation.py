@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, ModelFailedError
 from localsmooth.execution import sample
 from localsmooth.layout import windowed
 from localsmooth.models import Model, OutputKind
@@ -142,6 +142,20 @@ class TestPredictions:
         assert PREDICTIONS not in store.array_names()
         assert_same(draw(ExactModel(), store), first)
         assert PREDICTIONS not in store.array_names()
+
+    def test_a_model_that_fails_is_named(self, store: Store) -> None:
+        """On the trials, and where the samples are there, and only their model is compared."""
+
+        class Failing(ExactModel):
+            def scores(self, batch: torch.Tensor) -> torch.Tensor:
+                del batch
+                raise ZeroDivisionError("boo")
+
+        with pytest.raises(ModelFailedError, match=r"ZeroDivisionError on a few noisy samples.*: boo\."):
+            draw(Failing(), store)
+        draw(ExactModel(), store)
+        with pytest.raises(ModelFailedError, match=r"ZeroDivisionError on noisy samples of item 0: boo\."):
+            draw(Failing(), store)
 
     def test_finished_runs_can_be_read_only(self, tmp_path: Path) -> None:
         with DirectoryStore(tmp_path / "run") as writing:

@@ -16,7 +16,7 @@ from localsmooth.certificates import OutputVotes
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.runs import Chunk, ChunkRecord, RunIdentity, SamplingPlan, Stage, Store, chosen_digest
-from localsmooth.sampling import BatchSize, SamplingOptions, Subject, compare_predictions, require_choice
+from localsmooth.sampling import BatchSize, SamplingOptions, Subject, compare_predictions, require_choice, try_out
 from localsmooth.tasks.arrays import Drawn
 
 __all__ = ["BALL", "HISTOGRAM", "Ball", "draw_label_maps"]
@@ -93,7 +93,7 @@ def draw_label_maps(
     store.begin(RunIdentity({**described.content, "centre_smoothing": {"candidates": centre.candidates}}))
     with progress as told:
         if options.check_model:
-            subject.try_out()
+            try_out(subject)
             compare_predictions(subject, store, keep=True)
         ready = subject.get_ready(plan, store, options, nullcontext())
         each = 2 * plan.n_candidate + plan.n_bound

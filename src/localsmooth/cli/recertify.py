@@ -16,7 +16,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.pipeline import recertify as certify_again
 from localsmooth.pipeline import settings_of
 from localsmooth.results import save
-from localsmooth.tasks import RunRecord, as_targets, load_record, noise_from_configuration
+from localsmooth.tasks import RunRecord, as_targets, load_record, noise_from_configuration, require_few_budgets
 from localsmooth.tasks.arrays import equally_spaced
 from localsmooth.terminal import terminal
 
@@ -29,13 +29,17 @@ def parse_budgets(text: str, option: str = "--budgets") -> list[float]:
     Raises
     ------
     InvalidInputError
-        If the text has neither form.
+        If the text has neither form, or there are too many budgets.
     """
     try:
         if ":" in text:
             start, stop, count = text.split(":")
-            return equally_spaced(float(start), float(stop), int(count))
+            number = int(count)
+            require_few_budgets(option, number)
+            return equally_spaced(float(start), float(stop), number)
         return [float(value) for value in text.split(",")]
+    except InvalidInputError:
+        raise
     except ValueError:
         raise InvalidInputError(
             option, f'"{text}" cannot be read', "Write 0,0.5,1 or start:stop:count, such as 0:4:81"

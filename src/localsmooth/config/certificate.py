@@ -24,7 +24,7 @@ from localsmooth.config.section import Named, Section
 from localsmooth.config.targets import AnyTarget, make_targets
 from localsmooth.config.threats import AnyThreat
 from localsmooth.noise import Noise
-from localsmooth.tasks import default_certificate
+from localsmooth.tasks import MOST_BUDGETS, default_certificate
 from localsmooth.tasks.arrays import ItemMethod, ItemThreat, Settings, equally_spaced
 
 __all__ = ["BaseName", "BudgetRange", "CertificateSection", "StrategySection"]
@@ -41,7 +41,7 @@ class BudgetRange(Section):
     """The smallest budget."""
     stop: float = Field(gt=0, allow_inf_nan=False)
     """The largest budget."""
-    count: int = Field(ge=2, le=10_000)
+    count: int = Field(ge=2, le=MOST_BUDGETS)
     """Number of budgets."""
 
     @model_validator(mode="after")

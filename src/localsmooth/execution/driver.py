@@ -33,6 +33,7 @@ from localsmooth.sampling import (
     compare_predictions,
     prepare_items,
     require_votes_only,
+    try_out,
 )
 
 __all__ = ["draw_subject", "require_stopping", "sample", "sample_subject"]
@@ -197,7 +198,7 @@ def draw_subject(
             for line in subject.notes():
                 told.message(line)
             if options.check_model:
-                subject.try_out()
+                try_out(subject)
         if options.check_model:
             compare_predictions(subject, store, keep=schedule.missing > 0)
         if schedule.missing:

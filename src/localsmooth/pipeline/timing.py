@@ -18,7 +18,7 @@ from localsmooth.execution import (
 )
 from localsmooth.pipeline.run import Run
 from localsmooth.runs import DirectoryStore, MemoryStore, SamplingPlan
-from localsmooth.sampling import Ready, SamplingOptions, Subject
+from localsmooth.sampling import Ready, SamplingOptions, Subject, try_out
 
 __all__ = ["Timing", "timed"]
 
@@ -70,7 +70,7 @@ def timed(subject: Subject, planned: SamplingPlan, run: Run, options: SamplingOp
     """
     executor = default_executor(subject) if run.executor is None else named_executor(run.executor)
     if options.check_model:
-        subject.try_out()
+        try_out(subject)
     ready = subject.get_ready(planned, MemoryStore(), options, executor.conditions())
     order = getattr(getattr(ready.subject, "model", None), "channels_last", options.channels_last)
     size = _chunk_size(ready, planned.chunk_size)

@@ -14,7 +14,7 @@ from localsmooth.sampling.counter import (
 from localsmooth.sampling.engine import ChunkWorker, FaultyPredictionError, Job
 from localsmooth.sampling.options import BatchSize, SamplingOptions
 from localsmooth.sampling.predictions import Predictions
-from localsmooth.sampling.preparation import compare_predictions
+from localsmooth.sampling.preparation import compare_predictions, try_out
 from localsmooth.sampling.region import Region
 from localsmooth.sampling.score_counters import NORMALISED, CandidateScores, LabelsAndScores, ScoreBins, ScorePowers
 from localsmooth.sampling.subject import PreparedGroup, Ready, Subject, groups_of
@@ -64,5 +64,6 @@ __all__ = [
     "require_choice",
     "require_votes_only",
     "settled",
+    "try_out",
     "unfinished_items",
 ]

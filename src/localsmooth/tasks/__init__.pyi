@@ -21,7 +21,7 @@ from .scores import ScoreCounting
 from .smoothing import Smoothing, work_of
 from .stakes import Alike, Predicted, Stakes, alike
 from .stopping import StopWhenDecided
-from .strategies import FixedNumberError, Strategies
+from .strategies import MOST_BUDGETS, FixedNumberError, Strategies, require_few_budgets
 from .targets import (
     TARGETS,
     Accuracy,
@@ -38,6 +38,7 @@ from .ways import certified_ways
 
 __all__ = [
     "FINISHED",
+    "MOST_BUDGETS",
     "TARGETS",
     "TASKS",
     "Accuracy",
@@ -77,6 +78,7 @@ __all__ = [
     "noise_from_configuration",
     "points",
     "require_anytime",
+    "require_few_budgets",
     "require_normalised_scores",
     "require_same_run",
     "sampled_at",

@@ -31,8 +31,10 @@ from localsmooth.tasks.asked_targets import as_targets
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from localsmooth.tasks.targets import Target
 
-__all__ = ["FixedNumberError", "Strategies", "as_number"]
+__all__ = ["MOST_BUDGETS", "FixedNumberError", "Strategies", "as_number", "require_few_budgets"]
 
+MOST_BUDGETS = 100_000
+"""Most budgets, or pairs of them, that may be asked about at once."""
 _SMALLEST_ALPHA = 1e-60
 _Some = TypeVar("_Some", bound="Strategies")
 
@@ -210,6 +212,25 @@ class Strategies(ABC):
     def needs_scores(self) -> bool:
         """Whether scores must be counted beside votes."""
         return any(isinstance(certificate, ScoreCertificate) for certificate in self.certificates)
+
+
+def require_few_budgets(field: str, number: int) -> None:
+    """Refuse more budgets than anybody could look at, before they are written out.
+
+    Parameters
+    ----------
+    field
+        What holds them.
+    number
+        How many there are.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are more than `MOST_BUDGETS`.
+    """
+    if number > MOST_BUDGETS:
+        raise InvalidInputError(field, f"there are {number} budgets", f"Ask about at most {MOST_BUDGETS}")
 
 
 def as_number(field: str, value: object) -> float:

@@ -24,7 +24,7 @@ from localsmooth.sampling import SamplingOptions, Subject
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.threat import ItemThreat, NormBall
 from localsmooth.tasks.registry import default_certificate
-from localsmooth.tasks.strategies import Strategies, as_number
+from localsmooth.tasks.strategies import Strategies, as_number, require_few_budgets
 from localsmooth.tasks.targets import Target
 
 __all__ = ["Drawn", "ItemMethod", "Settings", "equally_spaced", "short_decimal"]
@@ -181,7 +181,7 @@ class Settings(Strategies):
     Raises
     ------
     InvalidInputError
-        For α outside (0, 1), missing, negative or infinite budgets, and strategies that are none.
+        For α outside (0, 1), missing, negative, infinite or too many budgets, and strategies that are none.
     """
 
     budgets: tuple[float, ...]
@@ -202,6 +202,8 @@ class Settings(Strategies):
     ) -> None:
         super().__init__(alpha, certificates, bounds, simultaneous, score_bound, targets)
         # The empty tuple stands for budgets that are still to be proposed.
+        if isinstance(budgets, Sequence | np.ndarray):
+            require_few_budgets("budgets", budgets.size if isinstance(budgets, np.ndarray) else len(budgets))
         later = budgets == AUTO if isinstance(budgets, str) else isinstance(budgets, tuple) and not budgets
         given = () if later else np.atleast_1d(np.asarray(budgets, dtype=object))
         sizes = [as_number("budgets", budget) for budget in given]

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Literal
 
+import numpy as np
+
 from localsmooth.baselines import SparseSmooth
 from localsmooth.bounds import Automatic, CountRule, ScoreBound, Sharing
 from localsmooth.certificates import RenyiVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Naive
 from localsmooth.errors import InvalidInputError, require_kind
 from localsmooth.tasks.graphs.threat import AttackLimits
-from localsmooth.tasks.strategies import Strategies
+from localsmooth.tasks.strategies import Strategies, require_few_budgets
 from localsmooth.tasks.targets import Target
 
 __all__ = ["ADDITIONS", "KINDS", "GraphSettings"]
@@ -87,6 +89,7 @@ class GraphSettings(Strategies):
             strictly_local=strictly_local,
             baseline=baseline,
         )
+        require_few_budgets("additions", len(self.additions) * len(self.deletions))
         if self.strictly_local and isinstance(self.simultaneous, CountRule):
             raise InvalidInputError(
                 "strictly_local",
@@ -115,6 +118,8 @@ def _flips(name: str, given: Sequence[int] | str) -> tuple[int, ...]:
         if given in ("auto", ()):
             return ()  # still to be proposed
         raise InvalidInputError(name, f"got {given!r}", 'Pass numbers of flips, or "auto"')
+    if isinstance(given, Sequence | np.ndarray):
+        require_few_budgets(name, len(given))
     try:
         budgets = sorted({0, *map(operator.index, given)})
     except TypeError:

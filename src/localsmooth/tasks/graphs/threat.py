@@ -17,6 +17,7 @@ from localsmooth.tasks.graphs.graph import AttributedGraph
 
 __all__ = ["AttackLimits", "attribute_caps", "budget_grid", "flip_threat", "node_limit"]
 
+_MOST_FLIPS = 2**53  # every smaller number of flips is a float64, in which rows of the problem are written
 Budgets = int | Sequence[int] | npt.NDArray[np.integer]
 
 
@@ -149,7 +150,7 @@ class AttackLimits:
     Raises
     ------
     InvalidInputError
-        If a limit is negative, or no whole number.
+        If a limit is negative, beyond 2⁵³, or no whole number.
     """
 
     node_budget: int | None = None
@@ -162,8 +163,9 @@ class AttackLimits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and not (isinstance(value, (int, np.integer)) and value >= 0):
-                raise InvalidInputError(field.name, f"got {value}", "Pass a whole number >= 0, or None for no limit")
+            if value is not None and not (isinstance(value, (int, np.integer)) and 0 <= value <= _MOST_FLIPS):
+                remedy = f"Pass a whole number from 0 to {_MOST_FLIPS}, or None for no limit"
+                raise InvalidInputError(field.name, f"got {value}", remedy)
 
     def threat(
         self,
