@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from localsmooth.pipeline import settings_of, walk
 from localsmooth.results import run_info
 from localsmooth.runs import DirectoryStore, SamplingPlan, Stage
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import FINISHED, StopWhenDecided, load_record
+from localsmooth.tasks import FINISHED, StopWhenDecided, load_record, save_record
 from localsmooth.tasks.arrays import Settings
 from tests.flat import certify, recertify
 from tests.pipeline.models import threshold_model
@@ -37,11 +38,12 @@ def run(
     stop: Any = None,
     items: int = 2,
     until: Until | None = None,
+    **asked: Any,
 ):
     return certify(
         threshold_model(np.full(shape, threshold)),
         np.zeros((items, 1, *shape), np.float32),
-        settings=Settings(**ASKED),
+        settings=Settings(**ASKED, **asked),
         layout=GridLayout((2, 3), 0.3, 0.6),
         plan=SamplingPlan(n_candidate=40, n_bound=n_bound, seed=1, stop=stop),
         options=SamplingOptions(batch_size=100, check_model=False),
@@ -152,6 +154,36 @@ def test_what_was_begun_by_counting_goes_on_counting(tmp_path: Path, shape: tupl
         made = run(tmp_path, shape, ROUGH, n_bound=number)
         named = recertify(tmp_path, settings=Settings(**ASKED, simultaneous=JointCount()))
         np.testing.assert_array_equal(made["certified"], named["certified"])
+
+
+def test_what_was_named_for_another_certificate_is_no_concern_of_this_one(tmp_path: Path) -> None:
+    alone = run(None, FEW, ROUGH)
+    run(tmp_path, FEW, ROUGH, simultaneous=JointCount())
+    with pytest.warns(UserWarning, match="another certificate"):
+        made = run(tmp_path, FEW, ROUGH)
+    assert load_record(tmp_path).settings["simultaneous"] == {"name": "automatic"}
+    np.testing.assert_array_equal(made["certified"], alone["certified"])
+
+
+@pytest.mark.filterwarnings("ignore:.*do not hold together")
+def test_the_record_says_whether_counting_was_chosen(tmp_path: Path) -> None:
+    """Naming it in between does not change what the run goes on by; records of earlier versions may be either."""
+
+    def counted(**how: Any) -> tuple[str, bool | None]:
+        run(tmp_path, FEW, ROUGH, **how)
+        record = load_record(tmp_path)
+        return record.settings["simultaneous"]["name"], record.counted
+
+    assert counted(simultaneous=JointCount()) == ("joint_count", False)
+    save_record(replace(load_record(tmp_path), counted=None), tmp_path)
+    assert counted() == ("joint_count", None)
+    assert counted(until=Until(seconds=3600)) == ("joint_count", True)
+    assert counted(simultaneous=JointCount()) == ("joint_count", True)
+    assert counted() == ("joint_count", True)
+    assert counted(simultaneous=Bonferroni()) == ("bonferroni", False)
+    assert counted() == ("automatic", False)
+    assert counted(simultaneous=JointCount()) == ("joint_count", False)
+    assert counted(n_bound=600) == ("joint_count", True)
 
 
 @pytest.mark.parametrize("threshold", [SURE, ROUGH, -0.75])

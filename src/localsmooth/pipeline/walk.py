@@ -118,7 +118,7 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
         require_anytime(prove, sequence=plan.stop is not None, place="this run" if out is None else out, ended=True)
         if run.part is not None:
             raise InvalidInputError("until", "a part is not certified", "Let it draw all of its samples")
-    prove = _going_on(prove, earlier, ends=run.until is not None)
+    prove, counted = _going_on(prove, earlier, plan, ends=run.until is not None)
     with run_stores(out, run.store) as stores:
         kept, tallied = stores
         begun: list[int] | None = None
@@ -171,6 +171,7 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
             candidates=taken,
             replay=replayed,
             settings=described(prove),
+            counted=counted,
         )
         if out is not None:
             save_record(record, out)
@@ -203,18 +204,32 @@ def _replayed(
     return made
 
 
-def _going_on(prove: Any, earlier: RunRecord | None, *, ends: bool) -> Any:
-    """Settle on the rule of an earlier certificate in the same directory, so that both are one claim.
+def _going_on(prove: Any, earlier: RunRecord | None, plan: SamplingPlan, *, ends: bool) -> tuple[Any, bool | None]:
+    """Settle on the rule of an earlier certificate in the same directory where the run goes on: both are one claim.
 
     Where the rule is chosen automatically: a run that is ended counts from the start, and goes on counting; what was
-    begun by the automatic choice goes on by it.
+    begun by the automatic choice goes on by it. What was named for a certificate of all samples is no concern of the
+    next one, which is another claim, unless the run gets more samples.
+
+    Returns
+    -------
+    tuple
+        What is proven, and what the record says of its rule (`RunRecord.counted`).
     """
     if not isinstance(prove, Strategies):
-        return prove
-    counted = prove.counted()
-    rule, count = (described(each)["simultaneous"] for each in (prove, counted))
+        return prove, False
+    asked = prove.counted()
+    rule, count = (described(each)["simultaneous"] for each in (prove, asked))
     known = None if earlier is None else earlier.settings.get("simultaneous")
-    return counted if known == count or (ends and known != rule) else prove
+    kept = None if earlier is None else earlier.counted
+    if prove is asked:  # its rule was named
+        return prove, kept if known == count else False
+    if earlier is None or known != count:
+        return (asked, True) if ends and known != rule else (prove, False)
+    if ends or earlier.begun is not None or earlier.extended is not None or plan.n_bound > earlier.n_bound:
+        return asked, True
+    # Where it is not known whether somebody named the rule, it may have been a part of what goes on.
+    return (prove, False) if kept is False else (asked, kept)
 
 
 def _require_may_grow(

@@ -142,6 +142,9 @@ class RunRecord(Facts):
         What drawing some samples again has shown; None where that was not asked for.
     settings
         What was asked to be proven, each field described as far as it can be.
+    counted
+        Whether that bounds counts since the run went on or could be ended, and not since somebody named that rule; None
+        where that is not known, as in records of earlier versions.
     version
         Version of this format.
     """
@@ -159,6 +162,7 @@ class RunRecord(Facts):
     candidates: dict[str, str] | None = None
     replay: dict[str, float] | None = None
     settings: dict[str, Any]
+    counted: bool | None = None
     version: int = _VERSION
 
     @property
