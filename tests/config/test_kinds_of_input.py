@@ -310,3 +310,15 @@ def test_locality_is_about_arrays(folder: Path) -> None:
         made.calibration_items()
     with pytest.raises(ConfigurationError, match=r"calibration\.kind"):
         load_configuration(write(folder, POINTS, calibration=POINTS["data"]))
+
+
+def test_plans_show_tokens_under_noise(folder: Path) -> None:
+    """Calibration sequences are arrays, features first; those that are certified are refused."""
+    tokens = load_file(folder / "tokens.safetensors")["tokens"].swapaxes(1, 2)
+    np.save(folder / "first.npy", tokens)
+    calibration = 'kind = "arrays"\nimages = "first.npy"\nitems = '
+    assert "In calibration, noise of level 0.1" in invoke(
+        "plan", write(folder, TOKENS, calibration=f"{calibration}[1]"), "--seconds", 0.1
+    )
+    with pytest.raises(InvalidInputError, match="calibration: an item is to be certified"):
+        invoke("plan", write(folder, TOKENS, calibration=f"{calibration}[0, 1]"), "--seconds", 0.1)

@@ -62,7 +62,8 @@ class Configuration(Section):
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
     calibration: AnyItems | None = None
-    """Items for `localsmooth plan`, `tune` and `locality`; none of them may be among those that are certified."""
+    """Items for `localsmooth plan`, `tune` and `locality`; none of them may be among those that are certified. Beside
+    points and tokens, which only `plan` takes, they are arrays with coordinates or features first."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     tune: TuneSection | None = None
@@ -155,7 +156,12 @@ class Configuration(Section):
         return self.task(), Smoothing(layout, plan, noise), proven
 
     def calibration_data(self) -> ItemSet | None:
-        """Load the items that may be looked at; None where none are named."""
+        """Load the items that may be looked at; None where none are named.
+
+        Beside points and tokens they are arrays with the features first; planning refuses those that are certified.
+        """
+        if self.calibration is not None and not isinstance(self.data, ItemsSection):
+            return self.calibration.build()
         return None if self.calibration is None else self.calibration_items()
 
     def calibration_items(self) -> ItemSet:
