@@ -55,6 +55,16 @@ def test_scores_are_those_of_the_sentence_as_text(folder: Path) -> None:
     assert tagger(torch.from_numpy(three.embeddings.T[None])).shape == (1, 3, 3)
 
 
+def test_loading_a_folder_draws_no_bars_and_leaves_those_of_the_user(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+    HuggingFaceTagger(folder)
+    assert capfd.readouterr().err == ""
+    tf.AutoModelForTokenClassification.from_pretrained(folder)
+    assert "Loading weights" in capfd.readouterr().err
+
+
 def test_a_word_has_the_label_of_its_first_token(folder: Path) -> None:
     task = HuggingFaceTagger(folder).task([["Anna", "playing", "in", "Berlin"]], [["PER", 0, "O", "LOC"]])
     (item,) = task.items
