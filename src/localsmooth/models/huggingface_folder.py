@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
@@ -176,7 +176,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
+def _without_bars() -> Generator[None]:
     """Let transformers draw no bars for a while; what the user made of them is put back."""
     said: Any = importlib.import_module("transformers.utils.logging")
     hook: Callable[[Any], Any] | None = getattr(said, "set_tqdm_hook", None)  # not in every version
