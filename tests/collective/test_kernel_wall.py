@@ -89,7 +89,8 @@ def test_verifying_loads_no_solver():
 
 
 def test_the_documentation_says_how_much_is_to_be_read():
+    """Rounded to a hundred lines: a line more in an error's text is no news."""
     files, _ = _reached()
-    said = re.search(r"(\d+) lines of code in (\d+) files", GUARANTEES.read_text(encoding="utf-8"))
+    said = re.search(r"some (\d+)00 lines of code in (\d+) files", GUARANTEES.read_text(encoding="utf-8"))
     assert said is not None
-    assert (int(said[1]), int(said[2])) == (sum(map(_code_lines, files)), len(files))
+    assert (int(said[1]), int(said[2])) == (round(sum(map(_code_lines, files)) / 100), len(files))

@@ -9,7 +9,8 @@ import pytest
 
 from localsmooth.config import parse_configuration
 from localsmooth.config.faults import within
-from localsmooth.config.models import CallableModelSection, HuggingFaceModelSection
+from localsmooth.config.models import CallableModelSection
+from localsmooth.config.packaged_models import HuggingFaceModelSection
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.errors import InvalidInputError
 

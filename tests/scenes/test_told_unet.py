@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from localsmooth.config.models import DigitScenesModelSection
+from localsmooth.config.packaged_models import DigitScenesModelSection
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.execution import sample
 from localsmooth.layout import GridLayout

@@ -10,19 +10,9 @@ import pytest
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.errors import InvalidInputError
+from localsmooth.tasks.asked_targets import require_stakes, stakes_of
 from localsmooth.tasks.stakes import Predicted, Stakes
-from localsmooth.tasks.targets import (
-    Accuracy,
-    Agreement,
-    Balanced,
-    Foreground,
-    OfClass,
-    Ratio,
-    Target,
-    Weighted,
-    require_stakes,
-    stakes_of,
-)
+from localsmooth.tasks.targets import Accuracy, Agreement, Balanced, Foreground, OfClass, Ratio, Target, Weighted
 
 LABELLED = Predicted(
     prediction=np.array([0, 0, 1, ABSTAIN, 2, 0]),

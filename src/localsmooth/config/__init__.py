@@ -23,7 +23,8 @@ from localsmooth.config.load import (
     read_toml,
     with_execution,
 )
-from localsmooth.config.models import MODEL_SECTIONS, ModelSection, evaluation
+from localsmooth.config.model_section import ModelSection, evaluation
+from localsmooth.config.models import MODEL_SECTIONS
 from localsmooth.config.modules import build_module
 from localsmooth.config.noises import NOISE_SECTIONS, AnyNoise, NoiseSection
 from localsmooth.config.plugins import import_plugins

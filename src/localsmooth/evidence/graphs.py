@@ -28,6 +28,7 @@ from localsmooth.tasks.graphs import (
     SampledGraph,
     bounded_nodes,
     budget_grid,
+    node_problem,
     node_stakes,
     receptive_fields,
     solved_together,
@@ -166,7 +167,7 @@ class _Pairs(Budgets):
         graph, limits = self._sampled.graph, self._settings.limits
         threat = limits.threat(graph, inputs, clusters, additions=added, deletions=deleted)
         stakes = way.stakes
-        asked = NodeProblem.of(way.base, threat, np.flatnonzero(stakes.qualify), stakes.problem_value)
+        asked = node_problem(way.base, threat, np.flatnonzero(stakes.qualify), stakes.problem_value)
         whole = threat.constraints(asked.size)
         problem = _reduction_fails(way.base, asked, whole, stakes.qualify)
         if not problem and limits == AttackLimits():

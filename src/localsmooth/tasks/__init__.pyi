@@ -2,6 +2,7 @@
 
 from . import arrays, graphs, points, tokens
 from .anytime import holds_anytime, require_anytime
+from .asked_targets import as_targets, stakes_of
 from .base import Asked, Assignment, Task
 from .description import sampled_at
 from .folders import TASKS, import_from_folders, task_of
@@ -31,8 +32,6 @@ from .targets import (
     Ratio,
     Target,
     Weighted,
-    as_targets,
-    stakes_of,
 )
 from .tunable import Foreseen, Trial, Tunable
 from .ways import certified_ways

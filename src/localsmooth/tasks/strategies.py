@@ -27,8 +27,9 @@ from localsmooth.bounds import (
 from localsmooth.certificates import OutputVotes, ScoreCertificate, VoteCertificate
 from localsmooth.collective import AnyBounds, Bound, as_bounds
 from localsmooth.errors import InvalidInputError, require_kind, require_several
+from localsmooth.tasks.asked_targets import as_targets
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
-from localsmooth.tasks.targets import Target, as_targets
+from localsmooth.tasks.targets import Target
 
 __all__ = ["FixedNumberError", "Strategies", "as_number"]
 

@@ -30,11 +30,11 @@ from localsmooth.tasks.arrays.reach import reach_of_items, reach_of_shares, with
 from localsmooth.tasks.arrays.reserve import drawing_charge, drawing_words, less_reserve
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.asked_targets import left_out_words
 from localsmooth.tasks.description import run_facts
 from localsmooth.tasks.overlap import about_overlaps, for_overlaps, measured_iou
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import RunRecord
-from localsmooth.tasks.targets import left_out_words
 
 __all__ = ["assemble", "assemble_overlaps", "settle_items"]
 

@@ -15,9 +15,10 @@ from localsmooth.noise import Noise
 from localsmooth.results import CertifiedCurve, ItemResult
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
+from localsmooth.tasks.asked_targets import stakes_of
 from localsmooth.tasks.overlap import for_overlaps, label_pairs, require_labels
 from localsmooth.tasks.stakes import Alike, Predicted, Stakes, alike, kinds_of
-from localsmooth.tasks.targets import Target, stakes_of
+from localsmooth.tasks.targets import Target
 from localsmooth.tasks.ways import best_curves, certified_ways
 
 __all__ = [

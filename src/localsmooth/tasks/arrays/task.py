@@ -31,6 +31,7 @@ from localsmooth.tasks.arrays.reserve import drawing_charge, less_reserve, noise
 from localsmooth.tasks.arrays.sampled import SampledItem, ignored_outputs, load_items, number_layouts, save_items
 from localsmooth.tasks.arrays.settings import Drawn, Settings
 from localsmooth.tasks.arrays.tunable import TunableArrays
+from localsmooth.tasks.asked_targets import require_stakes
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.reach import Planned
 from localsmooth.tasks.record import Facts, RunRecord
@@ -39,7 +40,6 @@ from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stakes import Predicted
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
-from localsmooth.tasks.targets import require_stakes
 from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["ArrayTask"]

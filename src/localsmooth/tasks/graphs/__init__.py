@@ -2,6 +2,7 @@
 
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample, random_stream
 from localsmooth.tasks.graphs.calibration import require_other_nodes
+from localsmooth.tasks.graphs.certified_graph import solved_together
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes, node_stakes
 from localsmooth.tasks.graphs.classifier import EdgeIndexClassifier, NodeClassifier, PreparedClassifier, block_diagonal
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters, spectral_clusters
@@ -25,10 +26,9 @@ from localsmooth.tasks.graphs.graph import (
 )
 from localsmooth.tasks.graphs.layouts import ClusterLayout, Cut, cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
-from localsmooth.tasks.graphs.node_problem import NodeProblem
+from localsmooth.tasks.graphs.node_problem import NodeProblem, node_problem
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
-from localsmooth.tasks.graphs.result import solved_together
 from localsmooth.tasks.graphs.sampler import AttributeSubject, node_counters, sample_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.split import NodeSplit, split_per_class
@@ -95,6 +95,7 @@ __all__ = [
     "metis_clusters",
     "node_counters",
     "node_limit",
+    "node_problem",
     "node_stakes",
     "normalized_adjacency",
     "random_stream",

@@ -12,10 +12,11 @@ from localsmooth.certificates import CertifiedOutputs, OutputVotes, ScoreCertifi
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
+from localsmooth.tasks.asked_targets import stakes_of
 from localsmooth.tasks.graphs.graph import UNLABELED
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.stakes import Predicted, Stakes
-from localsmooth.tasks.targets import Target, stakes_of
+from localsmooth.tasks.targets import Target
 
 __all__ = ["bounded_nodes", "known_labels", "node_stakes"]
 

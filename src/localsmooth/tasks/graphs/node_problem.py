@@ -30,16 +30,6 @@ class NodeProblem:
     columns: Int[np.ndarray, "live"]
     size: int
 
-    @staticmethod
-    def of(
-        base: BaseCertificates,
-        threat: Threat,
-        targets: Int[np.ndarray, "targets"],
-        value: Float[np.ndarray, "nodes"] | None = None,
-    ) -> NodeProblem:
-        """Return the problem of some nodes, as `node_problem` does."""
-        return node_problem(base, threat, targets, value)
-
     def spread(self, attack: Float[np.ndarray, "live"]) -> Float[np.ndarray, "columns"]:
         """Return an attack on the problem as a spending in every column of the base certificates."""
         spending = np.zeros(self.size)

@@ -10,10 +10,11 @@ import xarray as xr
 from localsmooth.collective import Bound, Overlap, certify_overlap
 from localsmooth.results import ItemOverlap, build_overlaps
 from localsmooth.runs import RunIdentity
+from localsmooth.tasks.graphs.certified_graph import certified_graph, solved_together
 from localsmooth.tasks.graphs.graph import UNLABELED
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
 from localsmooth.tasks.graphs.node_problem import node_problem
-from localsmooth.tasks.graphs.result import certified_graph, graph_facts, settle_nodes, solved_together
+from localsmooth.tasks.graphs.result import graph_facts, settle_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import budget_grid

@@ -21,15 +21,17 @@ from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import RunIdentity, Store
 from localsmooth.sampling import Counters, ItemTally, SamplingOptions, Subject
 from localsmooth.tasks.arrays import everywhere
+from localsmooth.tasks.asked_targets import require_stakes
 from localsmooth.tasks.base import Assignment, Task
 from localsmooth.tasks.graphs.calibration import NO_CALIBRATION_GRAPH, require_other_attributes
+from localsmooth.tasks.graphs.certified_graph import require_depth
 from localsmooth.tasks.graphs.classifier import NodeClassifier
 from localsmooth.tasks.graphs.graph import UNLABELED, AttributedGraph
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
 from localsmooth.tasks.graphs.layouts import graph_layout
 from localsmooth.tasks.graphs.overlap import graph_overlaps
 from localsmooth.tasks.graphs.positions import node_positions
-from localsmooth.tasks.graphs.result import graph_result, require_depth, settle_nodes
+from localsmooth.tasks.graphs.result import graph_result, settle_nodes
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, AttributeSubject
 from localsmooth.tasks.graphs.settings import KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph, load_graph, save_graph
@@ -40,7 +42,6 @@ from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.smoothing import Smoothing
 from localsmooth.tasks.stakes import Predicted
 from localsmooth.tasks.stopping import StopWhenDecided, with_goals
-from localsmooth.tasks.targets import require_stakes
 from localsmooth.tasks.votes import collected_votes
 
 __all__ = ["GraphTask", "chosen_nodes", "named_classes", "require_classifier"]

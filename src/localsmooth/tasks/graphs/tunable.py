@@ -14,10 +14,10 @@ from localsmooth.collective import Envelope
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.noise import Noise
+from localsmooth.tasks.graphs.certified_graph import certified_target
 from localsmooth.tasks.graphs.certified_nodes import known_labels, node_stakes
 from localsmooth.tasks.graphs.graph import AttributedGraph, attributes_digest
 from localsmooth.tasks.graphs.layouts import ClusterLayout, graph_layout
-from localsmooth.tasks.graphs.result import certified_target
 from localsmooth.tasks.graphs.settings import KINDS, GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph
 from localsmooth.tasks.graphs.threat import budget_grid
