@@ -306,8 +306,8 @@ def test_unknown_threats_are_named(folder: Path) -> None:
 
 
 def test_calibration_is_of_the_same_kind(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r'calibration\.kind: "arrays" beside data of kind "points"'):
-        load_configuration(write(folder, POINTS, calibration='kind = "arrays"\nimages = "clouds.npy"'))
+    with pytest.raises(ConfigurationError, match=r'calibration\.kind: "tokens" beside data of kind "points"'):
+        load_configuration(write(folder, POINTS, calibration='kind = "tokens"\ntokens = "tokens.safetensors"'))
     other = POINTS["data"].replace("[1, 2]", "[0]")
     file = write(folder, POINTS, calibration=other)
     shown = CliRunner().invoke(app, ["plan", str(file), "--seconds", "0.1"])
@@ -323,3 +323,15 @@ def test_calibration_is_of_the_same_kind(folder: Path) -> None:
     found = contest_of(tokens, folder)
     assert next(each.name for each in found.candidates if "windows" in each.name) == "2 windows 0.1 … 0.15"
     assert found.looked_at == "1 calibration items"
+
+
+def test_plans_show_tokens_under_noise(folder: Path) -> None:
+    """Calibration sequences are arrays, features first; those that are certified are refused."""
+    tokens = load_file(folder / "tokens.safetensors")["tokens"].swapaxes(1, 2)
+    np.save(folder / "first.npy", tokens)
+    calibration = 'kind = "arrays"\nimages = "first.npy"\nitems = '
+    assert "In calibration, noise of level 0.1" in invoke(
+        "plan", write(folder, TOKENS, calibration=f"{calibration}[1]"), "--seconds", 0.1
+    )
+    with pytest.raises(InvalidInputError, match=r"calibration: .*is to be certified"):
+        invoke("plan", write(folder, TOKENS, calibration=f"{calibration}[0, 1]"), "--seconds", 0.1)

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.data import DATA_SECTIONS, AnyData, DataSection, ItemsSection
+from localsmooth.config.data import DATA_SECTIONS, AnyData, ArraysSection, DataSection, ItemsSection
 from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.faults import ConfigurationError, within
 from localsmooth.config.layouts import AnyLayout
@@ -63,7 +63,7 @@ class Configuration(Section):
     """Where samples are drawn."""
     calibration: AnyData | None = None
     """Items for `localsmooth plan`, `tune` and `locality`, named as in `[data]`; none of them may be among those that
-    are certified."""
+    are certified. Beside points and tokens also arrays with coordinates or features first."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     tune: TuneSection | None = None
@@ -93,9 +93,11 @@ class Configuration(Section):
 
     @model_validator(mode="after")
     def _one_kind_of_input(self) -> Configuration:
-        if self.calibration is not None and self.calibration.lays_out != self.data.lays_out:
-            own, other = (getattr(section, "kind", "others") for section in (self.data, self.calibration))
-            raise ValueError(f'calibration.kind: "{other}" beside data of kind "{own}"; name inputs of the same kind')
+        # Arrays may be what other kinds are inside: coordinates or features first.
+        other = self.calibration is not None and not isinstance(self.calibration, ArraysSection)
+        if other and self.calibration is not None and self.calibration.lays_out != self.data.lays_out:
+            own, named = (getattr(section, "kind", "others") for section in (self.data, self.calibration))
+            raise ValueError(f'calibration.kind: "{named}" beside data of kind "{own}"; name inputs of the same kind')
         return self
 
     @property
