@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.seeding import seeded
 from torch import nn
 from torch.nn import functional
 
+import localsmooth as ls
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import CallableModel, Denoiser, OnnxModel, OutputKind, TorchModel, check_item, check_model
 from localsmooth.models.checks import check_form
@@ -281,9 +283,16 @@ class TestItems:
         with pytest.raises(InvalidInputError, match="already normalised"):
             check_model(TorchModel(local(), bounds=(0, 1), classes=3), (ITEM - 0.5) / 0.2)
 
-    def test_unit_image_for_a_byte_model_warns(self):
-        with pytest.warns(UserWarning, match=r"\[0,1\] image for a \[0,255\] model"):
-            check_model(TorchModel(local(), bounds=(0, 255), classes=3), ITEM)
+    def test_unit_images_for_a_byte_model_warn_once(self):
+        network = TorchModel(local(), bounds=(0, 255), classes=3)
+        images = [ITEM.numpy() * share for share in (0.5, 0.9, 200.0)]
+        smoothing = ls.Smoothing(ls.GridLayout((2, 2), 0.25, 0.5), ls.SamplingPlan(8, 64))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            ls.certify(ls.ArrayTask(network, images), smoothing, ls.Settings(0.1, [0.0]))
+            ls.certify(ls.ArrayTask(network, images[2:]), smoothing, ls.Settings(0.1, [0.0]))
+        (text,) = [str(one.message) for one in told if "[0,255]" in str(one.message)]
+        assert text.startswith(f"items: no value of 2 of the 3 is above {float(images[1].max()):g} where")
 
     def test_rounding_is_forgiven_and_more_is_not(self):
         made = CallableModel(lambda x: x, name="identity", bounds=(0, 1), classes=2)

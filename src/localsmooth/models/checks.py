@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.comparison import Difference, compare, exact, rounding
 from localsmooth.models.outputs import require_classes_first
 
-__all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model"]
+__all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model", "warn_of_scale"]
 
 _FEWEST = 5  # noisy samples: two that are followed, three that make up other batches
 
@@ -45,11 +46,6 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
     ------
     InvalidInputError
         Naming `item`, if it is empty, has values that are not finite, or leaves the bounds.
-
-    Warns
-    -----
-    UserWarning
-        If the item fills so little of the bounds that it is probably scaled otherwise.
     """
     values = torch.as_tensor(item)
     if values.numel() == 0:
@@ -72,10 +68,32 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
             f"values from {smallest:g} to {largest:g} lie outside the declared bounds [{low:g}, {high:g}]: {hint}",
             "Scale the item, or declare the bounds that it has",
         )
-    if largest > low and largest - low <= (high - low) / 100:
+
+
+def warn_of_scale(model: Model, items: Sequence[Num[np.ndarray, "..."]]) -> None:
+    """Say, once for all items, that some fill so little of the bounds that they are probably scaled otherwise.
+
+    Parameters
+    ----------
+    model
+        Declares the bounds.
+    items
+        Clean items, as `check_item` lets them through.
+
+    Warns
+    -----
+    UserWarning
+        If there are such items, with their number.
+    """
+    if model.bounds is None:
+        return
+    low, high = model.bounds
+    largest = [float(item.max()) for item in items]
+    dim = [value for value in largest if low < value <= low + (high - low) / 100]
+    if dim:
         warnings.warn(
-            f"item: its largest value is {largest:g} where the model declares bounds [{low:g}, {high:g}]; if it is a "
-            "[0,1] image for a [0,255] model, scale it",
+            f"items: no value of {len(dim)} of the {len(largest)} is above {max(dim):g} where the model declares "
+            f"bounds [{low:g}, {high:g}]; if these are [0,1] images for a [0,255] model, scale them",
             UserWarning,
             stacklevel=3,
         )
