@@ -20,6 +20,7 @@ RUNS = {  # picture: the run, and the target of its curves
     "note_transcription": ("runs/gallery/note_transcription/run", "class:down"),
     "brain_extraction": ("runs/gallery/brain_extraction/run", "class:brain"),
     "points": ("runs/parts/localized", "accuracy"),
+    "word_boundaries": ("runs/gallery/word_boundaries/run", "accuracy"),
     "tokens": ("runs/tokens/localized", "accuracy"),
 }
 

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from inspect import unwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localsmooth.disk import expanded, read_text, require_writable, write_atomically
-from localsmooth.errors import LocalsmoothError, OutputError
-from localsmooth.report import write_report
+from localsmooth.errors import InvalidInputError, LocalsmoothError, OutputError
+from localsmooth.report import write_pdf, write_report
 from localsmooth.results import build_dataset, load, save
 from localsmooth.runs import DirectoryStore
 from localsmooth.runs.files import LocalFiles
@@ -143,3 +145,13 @@ def test_home_is_what_a_shell_says(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert load("~/result.nc").equals(RESULT)
     DirectoryStore("~/run").close()
     assert (tmp_path / "run").is_dir()
+
+
+@pytest.mark.parametrize("path", [None, 3, True, b"runs"])
+def test_what_is_no_path_is_named(path: Any) -> None:
+    # Without what checks types in these tests, which users do not have.
+    for write in (unwrap(write_report), unwrap(write_pdf)):
+        with pytest.raises(InvalidInputError, match=r"path: got a \w+\. Pass a str or PathLike"):
+            write(RESULT, path)
+    with pytest.raises(InvalidInputError, match=r"path: got a \w+\."):
+        expanded(path)

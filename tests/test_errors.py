@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 
+import localsmooth as ls
 from localsmooth.errors import InvalidInputError, require_kind
+from localsmooth.layout import Grid
+from localsmooth.tasks.arrays import PerPosition
+from localsmooth.tasks.points import PerPoint
+from localsmooth.tasks.tokens import WindowLayout
 
 
 @pytest.mark.parametrize("value", [True, False])
@@ -18,3 +27,30 @@ def test_truth_is_no_number(value: bool) -> None:
 def test_classes_are_no_objects() -> None:
     with pytest.raises(InvalidInputError, match="got the class int"):
         require_kind("sigma", int, int)
+
+
+@pytest.mark.parametrize("truth", [True, False])
+@pytest.mark.parametrize(
+    ("field", "make"),
+    [
+        ("n_candidate", lambda truth: ls.SamplingPlan(truth, 10)),
+        ("n_bound", lambda truth: ls.SamplingPlan(10, truth)),
+        ("seed", lambda truth: ls.SamplingPlan(10, 10, seed=truth)),
+        ("chunk_size", lambda truth: ls.SamplingPlan(10, 10, chunk_size=truth)),
+        ("passes", lambda truth: ls.Smoothing.for_passes(ls.GridLayout((2, 2), 0.1, 0.2), truth)),
+        ("budgets", lambda truth: ls.Settings(0.1, [truth])),
+        ("budgets", lambda truth: ls.Settings(0.1, np.array([truth]))),
+        ("cells", lambda truth: Grid((truth, 2))),
+        ("windows", lambda truth: WindowLayout(truth, 0.1, 0.2)),
+        ("clusters", lambda truth: ls.graphs.ClusterLayout(truth, (0.1, 0.1), (0.5, 0.5))),
+        ("most", PerPosition),
+        ("most", PerPoint),
+        ("batch_size", lambda truth: ls.SamplingOptions(batch_size=truth)),
+        ("workers", lambda truth: ls.ThreadExecutor(truth)),
+        ("pad_multiple", lambda truth: ls.Preprocessing(pad_multiple=truth)),
+    ],
+)
+def test_constructors_take_no_truth_for_a_number(field: str, make: Callable[[Any], object], truth: bool) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        make(truth)
+    assert refused.value.field == field

@@ -10,17 +10,25 @@ import platform
 import shutil
 import threading
 from pathlib import Path
+from typing import cast
 
-from localsmooth.errors import OutputError
+from localsmooth.errors import OutputError, require_kind
 
 __all__ = ["expanded", "make_folder", "read_text", "require_writable", "write_atomically"]
 
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
-def expanded(path: str | os.PathLike[str]) -> Path:
-    """Return the path with `~` and `~user` as home directories, as shells have it; `./~` is a file of that name."""
-    return Path(os.path.expanduser(path))
+def expanded(path: object) -> Path:
+    """Return the path with `~` and `~user` as home directories, as shells have it; `./~` is a file of that name.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is no path.
+    """
+    require_kind("path", path, str, os.PathLike)
+    return Path(os.path.expanduser(cast("str | os.PathLike[str]", path)))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

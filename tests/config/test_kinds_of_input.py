@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import localsmooth as ls
 from localsmooth.cli.app import app
-from localsmooth.config import ConfigurationError, load_configuration
+from localsmooth.config import Configuration, ConfigurationError, load_configuration
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.results import load, run_info
@@ -22,6 +22,7 @@ from localsmooth.sweep import load_sweep
 from localsmooth.tasks.arrays import Flips, Kind, NormBall, PerPosition
 from localsmooth.tasks.points import PerPoint, PointTask, cell_layout, fit_centres, nearest_cells
 from localsmooth.tasks.tokens import EmbeddedTagger, TokenTask, WindowLayout
+from localsmooth.tuning import contest_of
 
 FUNCTIONS = """
 import numpy as np
@@ -304,9 +305,33 @@ def test_unknown_threats_are_named(folder: Path) -> None:
         load_configuration(write(folder, POINTS, certificate=certificate))
 
 
-def test_locality_is_about_arrays(folder: Path) -> None:
-    made = load_configuration(write(folder, POINTS, calibration='kind = "arrays"\nimages = "clouds.npy"'))
+def test_calibration_is_of_the_same_kind(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r'calibration\.kind: "tokens" beside data of kind "points"'):
+        load_configuration(write(folder, POINTS, calibration='kind = "tokens"\ntokens = "tokens.safetensors"'))
+    other = POINTS["data"].replace("[1, 2]", "[0]")
+    file = write(folder, POINTS, calibration=other)
+    shown = CliRunner().invoke(app, ["plan", str(file), "--seconds", "0.1"])
+    assert "In calibration, noise of level 0.1: " in shown.output, shown.output
+    made = load_configuration(file)
+    assert isinstance(made, Configuration)
+    with pytest.raises(ConfigurationError, match=r"layout\.kind: .*cells is tuned in Python"):
+        contest_of(made, folder)
     with pytest.raises(ConfigurationError, match=r"data\.kind: .*arrays"):
         made.calibration_items()
-    with pytest.raises(ConfigurationError, match=r"calibration\.kind"):
-        load_configuration(write(folder, POINTS, calibration=POINTS["data"]))
+    other = 'kind = "tokens"\ntokens = "tokens.safetensors"\nitems = [1]'
+    tokens = load_configuration(write(folder, TOKENS, calibration=other))
+    found = contest_of(tokens, folder)
+    assert next(each.name for each in found.candidates if "windows" in each.name) == "2 windows 0.1 … 0.15"
+    assert found.looked_at == "1 calibration items"
+
+
+def test_plans_show_tokens_under_noise(folder: Path) -> None:
+    """Calibration sequences are arrays, features first; those that are certified are refused."""
+    tokens = load_file(folder / "tokens.safetensors")["tokens"].swapaxes(1, 2)
+    np.save(folder / "first.npy", tokens)
+    calibration = 'kind = "arrays"\nimages = "first.npy"\nitems = '
+    assert "In calibration, noise of level 0.1" in invoke(
+        "plan", write(folder, TOKENS, calibration=f"{calibration}[1]"), "--seconds", 0.1
+    )
+    with pytest.raises(InvalidInputError, match=r"calibration: .*is to be certified"):
+        invoke("plan", write(folder, TOKENS, calibration=f"{calibration}[0, 1]"), "--seconds", 0.1)

@@ -274,7 +274,7 @@ def fewer(kept: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         (around("localsmooth.noise.binary.renyi_divergence", lambda w: w * (1 - 1e-9)), "weight"),
         (around("localsmooth.tasks.graphs.threat.attribute_caps", lambda c: type(c)(c[0], c[1] * 0)), "bits to flip"),
         (around("localsmooth.collective.kernel.threat.Ball.constraints", looser), "is smaller than"),
-        (around("localsmooth.tasks.graphs.node_problem._counted", fewer), "not shown to be needed"),
+        (around("localsmooth.tasks.graphs.problem._counted", fewer), "not shown to be needed"),
         (around("localsmooth.evidence.graphs.certified_radius", lambda r: r * (1 + 1e-9)), "radius"),
     ],
     ids=["q", "eta", "W", "caps", "budgets", "flips", "radius"],

@@ -13,7 +13,7 @@ from localsmooth.collective import Bound, Threat, solve
 from localsmooth.layout import Layout
 from localsmooth.sampling import ItemTally
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
-from localsmooth.tasks.graphs.node_problem import node_problem
+from localsmooth.tasks.graphs.problem import node_problem
 from localsmooth.tasks.scores import ScoreCounting
 from localsmooth.tasks.votes import collected_votes
 

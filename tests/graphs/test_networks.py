@@ -148,6 +148,20 @@ def test_modules_that_mix_the_graphs_of_a_batch_are_refused(module, tiny):
         classifier.try_out(tiny)
 
 
+def test_a_classifier_that_keeps_what_it_saw_first_is_refused(tiny):
+    class Keeps(torch.nn.Module):
+        kept = None
+
+        def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+            own = attributes[:, :2]
+            if self.kept is None:
+                self.kept = own[: tiny.nodes]
+            return own + self.kept.repeat(len(own) // tiny.nodes, 1)
+
+    with pytest.raises(InvalidInputError, match="once it was shown other attributes"):
+        EdgeIndexClassifier(Keeps().eval(), 2).try_out(tiny)
+
+
 def test_modules_that_see_farther_than_they_say_are_refused():
     graph = random_graph(np.random.default_rng(4), 60, 6, edge=0.03)
     network = _networks(6, 2)[3]

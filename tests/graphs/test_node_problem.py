@@ -14,7 +14,7 @@ from localsmooth.certificates import BaseCertificates
 from localsmooth.collective import AtMostGroups, Caps, Envelope, Exact, LinearProgram, Naive, Problem, solve
 from localsmooth.noise import FlipCaps
 from localsmooth.tasks.graphs import flip_threat
-from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
+from localsmooth.tasks.graphs.problem import equal_flips, node_problem
 
 
 def local_case(seed):

@@ -256,6 +256,9 @@ def test_calibration_items_must_not_be_certified(folder: Path) -> None:
     (folder / "run.toml").write_text(changed(CONFIG, ("items = [2, 3]", "items = [1, 2]")))
     with pytest.raises(InvalidInputError, match="calibration"):
         load_configuration(folder / "run.toml").calibration_items()
+    refused = CliRunner().invoke(app, ["certify", str(folder / "run.toml"), "--out", str(folder / "run")])
+    assert isinstance(refused.exception, InvalidInputError)
+    assert refused.exception.field == "calibration"
     (folder / "run.toml").write_text(without("calibration"))
     done = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
     assert isinstance(done.exception, ConfigurationError)

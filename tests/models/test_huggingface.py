@@ -350,6 +350,11 @@ def test_what_processors_do_beside_resizing_is_refused(plain: Path, tmp_path: Pa
         with pytest.raises(ls.InvalidInputError, match=r"resize: .*resize=\(height, width\).*resize=False"):
             ls.HuggingFaceModel(folder)
         assert ls.HuggingFaceModel(folder, resize=False)(torch.from_numpy(IMAGES)).shape == (2, 4, *SIZE)
+    unsaid = tf.SegformerImageProcessorPil(size={"height": 32, "width": 32}, resample=2).to_dict() | {"resample": None}
+    (folder / "preprocessor_config.json").write_text(json.dumps(unsaid))
+    with pytest.raises(ls.InvalidInputError, match=r"resize: .*resize=\(height, width\).*resize=False"):
+        ls.HuggingFaceModel(folder)
+    assert ls.HuggingFaceModel(folder, resize=(32, 32))(torch.from_numpy(IMAGES)).shape == (2, 4, *SIZE)
     with pytest.raises(ls.InvalidInputError, match="pad_multiple: pictures are resized"):
         ls.HuggingFaceModel(plain, resize=(64, 64), pad_multiple=32)
     for size in ((64, 0), (True, True)):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +12,10 @@ from tests.seeding import seeded
 from torch import nn
 from torch.nn import functional
 
+import localsmooth as ls
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import CallableModel, OnnxModel, OutputKind, TorchModel, check_item, check_model
+from localsmooth.models import CallableModel, Denoiser, OnnxModel, OutputKind, TorchModel, check_item, check_model
+from localsmooth.models.checks import check_form
 
 ITEM = torch.rand((2, 8, 9), generator=torch.Generator().manual_seed(1))
 
@@ -63,6 +68,76 @@ class TestGoodModels:
         inner = local()
         ruled = torch.tensor([0.0, -torch.inf, 0.0]).reshape(3, 1, 1)
         check_model(model(lambda x: inner(x) + ruled), ITEM)
+
+
+class KeepsItsFirstInput(nn.Module):
+    """Embeds once, and adds that to whatever it predicts later."""
+
+    def __init__(self, share: float = 1.0, lock: object = None) -> None:
+        super().__init__()
+        self.share, self.lock, self.kept, self.inner = share, lock, None, local()
+
+    def forget(self) -> None:
+        self.kept = None
+
+    def forward(self, x):
+        if self.kept is None:
+            self.kept = self.inner(x[:1])
+        return self.inner(x) + self.share * self.kept
+
+
+@pytest.mark.filterwarnings("ignore:module. module.kept changed")
+class TestMemory:
+    @pytest.mark.parametrize("share", [1.0, 0.01])
+    @pytest.mark.parametrize("check", [check_model, check_form])
+    def test_of_the_first_input_is_refused(self, check, share):
+        keeps = TorchModel(KeepsItsFirstInput(share).eval(), bounds=(0, 1), classes=3)
+        with pytest.raises(InvalidInputError, match="once it was shown another one before"):
+            check(keeps, ITEM)
+
+    def test_in_a_denoiser(self):
+        module = KeepsItsFirstInput()
+        module.inner = nn.Identity()
+        keeps = TorchModel(pointwise(), bounds=(0, 1), classes=3, denoiser=Denoiser(module.eval()))
+        with pytest.raises(InvalidInputError, match="once it was shown another one before"):
+            check_model(keeps, ITEM)
+
+    def test_that_is_reset_is_none(self):
+        # Within a batch it still is: each sample is told apart by being alone.
+        check_form(TorchModel(KeepsItsFirstInput().eval(), bounds=(0, 1), classes=3, reset="forget"), ITEM)
+
+    def test_of_sizes_alone_is_none(self):
+        class Positions(nn.Module):
+            """Makes a table when it first sees a size, as position encodings do."""
+
+            table = None
+
+            def forward(self, x):
+                if self.table is None:
+                    self.table = torch.linspace(0, 1, x.shape[-1])
+                return pointwise()(x) + self.table
+
+        with pytest.warns(UserWarning, match=r"module\.table changed"):
+            check_model(TorchModel(Positions().eval(), bounds=(0, 1), classes=3), ITEM)
+
+    def test_cannot_be_seen_in_what_cannot_be_copied(self):
+        keeps = TorchModel(KeepsItsFirstInput(lock=threading.Lock()).eval(), bounds=(0, 1), classes=3)
+        with pytest.warns(UserWarning, match="cannot be copied .* would go unnoticed"):
+            check_form(keeps, ITEM)
+
+    def test_chance_is_called_chance(self):
+        with seeded(0), pytest.raises(InvalidInputError, match="two calls on the same batch"):
+            check_form(model(lambda x: functional.dropout(local()(x), 0.5, training=True)), ITEM)
+
+    def test_of_the_output_is_none(self):
+        """A function that writes every prediction into the same array."""
+        inner, made = local(), np.empty((5, 3, 8, 9), np.float32)
+
+        def reuses(batch):
+            made[: len(batch)] = inner(torch.from_numpy(batch.copy())).detach().numpy()
+            return made[: len(batch)]
+
+        check_model(CallableModel(reuses, name="reuses", bounds=(0, 1), classes=3), ITEM)
 
 
 class TestDependenceOnTheBatch:
@@ -208,9 +283,16 @@ class TestItems:
         with pytest.raises(InvalidInputError, match="already normalised"):
             check_model(TorchModel(local(), bounds=(0, 1), classes=3), (ITEM - 0.5) / 0.2)
 
-    def test_unit_image_for_a_byte_model_warns(self):
-        with pytest.warns(UserWarning, match=r"\[0,1\] image for a \[0,255\] model"):
-            check_model(TorchModel(local(), bounds=(0, 255), classes=3), ITEM)
+    def test_unit_images_for_a_byte_model_warn_once(self):
+        network = TorchModel(local(), bounds=(0, 255), classes=3)
+        images = [ITEM.numpy() * share for share in (0.5, 0.9, 200.0)]
+        smoothing = ls.Smoothing(ls.GridLayout((2, 2), 0.25, 0.5), ls.SamplingPlan(8, 64))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            ls.certify(ls.ArrayTask(network, images), smoothing, ls.Settings(0.1, [0.0]))
+            ls.certify(ls.ArrayTask(network, images[2:]), smoothing, ls.Settings(0.1, [0.0]))
+        (text,) = [str(one.message) for one in told if "[0,255]" in str(one.message)]
+        assert text.startswith(f"items: no value of 2 of the 3 is above {float(images[1].max()):g} where")
 
     def test_rounding_is_forgiven_and_more_is_not(self):
         made = CallableModel(lambda x: x, name="identity", bounds=(0, 1), classes=2)

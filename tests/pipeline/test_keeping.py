@@ -104,6 +104,21 @@ def test_fewer_samples_than_a_run_has_are_refused_with_the_number_that_it_has(tm
                 run(tmp_path, **wanted)
 
 
+def test_passes_after_an_extension_are_refused_with_the_numbers_to_write(tmp_path: Path) -> None:
+    long = SamplingPlan(n_candidate=10, n_bound=100, seed=1, chunk_size=50)
+    numbers = {"n_candidate": 10, "n_bound": 100, "passes": None, "split": None}
+    run(tmp_path, plan=long, configuration=CONFIGURATION | {"sampling": numbers})
+    asked = {"n_candidate": None, "n_bound": None, "passes": 240.0, "split": 0.2}
+    short = SamplingPlan(n_candidate=10, n_bound=50, seed=1, chunk_size=50)
+    what = r"passes = 240 comes to other numbers.*write n_candidate = 10 and n_bound = 100 in place of passes"
+    with pytest.raises(OtherRunError, match=what):
+        run(tmp_path, plan=short, configuration=CONFIGURATION | {"sampling": asked})
+    with pytest.raises(
+        OtherRunError, match=r"n_bound was 100 and is 50\..*pass n_bound = 100, and n_candidate = 10 as"
+    ):
+        run(tmp_path, plan=short, configuration={})
+
+
 def test_keys_are_named_for_interrupted_runs_too(tmp_path: Path) -> None:
     class Stop(NoProgress):
         def advance(self, samples: int) -> None:

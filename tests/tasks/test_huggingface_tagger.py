@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import localsmooth as ls
-from localsmooth.config import ConfigurationError, parse_configuration
+from localsmooth.cli.app import app
+from localsmooth.config import Configuration, ConfigurationError, load_configuration, parse_configuration, to_toml
 from localsmooth.models import check_model
 from localsmooth.results import load_result, run_info
-from localsmooth.tasks.tokens import HuggingFaceTagger, WindowLayout
+from localsmooth.tasks.tokens import HuggingFaceTagger, TokenTask, WindowLayout
+from localsmooth.tuning import file_candidates
 from tests.seeding import seeded
 
 tf = pytest.importorskip("transformers")
@@ -53,6 +57,16 @@ def test_scores_are_those_of_the_sentence_as_text(folder: Path) -> None:
     # As many tokens as classes, where the shape alone would not tell which axis is which.
     (three,) = tagger.embed(["bob lives in"])
     assert tagger(torch.from_numpy(three.embeddings.T[None])).shape == (1, 3, 3)
+
+
+def test_loading_a_folder_draws_no_bars_and_leaves_those_of_the_user(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+    HuggingFaceTagger(folder)
+    assert capfd.readouterr().err == ""
+    tf.AutoModelForTokenClassification.from_pretrained(folder)
+    assert "Loading weights" in capfd.readouterr().err
 
 
 def test_a_word_has_the_label_of_its_first_token(folder: Path) -> None:
@@ -108,6 +122,62 @@ def test_a_file_certifies_sentences(folder: Path, tmp_path: Path) -> None:
     assert run_info(result).class_names == ("O", "PER", "LOC")
     assert result["total"].sel(target="ratio").values.tolist() == [4, 4]  # "ing" does not count
     assert result["certified"].sel(target="ratio", bound="envelope", budget=0.0).values.sum() > 0
+
+
+def test_only_newlines_end_sentences_and_only_blanks_words(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "tagger")
+    text = "bob\u2028 lives\tin\r\nanna\u00a0bob  in\u0085\x0b berlin\n"
+    (tmp_path / "sentences.txt").write_bytes(text.encode())
+    (tmp_path / "labels.txt").write_text("PER O O\nPER O LOC\n")
+    made = parse_configuration(values("tagger", labels="labels.txt"), tmp_path)
+    assert isinstance(made, Configuration)
+    task = made.task()
+    assert isinstance(task, TokenTask)
+    assert task.words == [["bob", "lives", "in"], ["anna", "bob", "in", "berlin"]]
+    assert [item.label.tolist() for item in task.items if item.label is not None] == [[1, 0, 0], [1, -100, 0, 2]]
+
+
+def test_sentences_that_are_not_certified_choose_the_noise(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "tagger")
+    (tmp_path / "sentences.txt").write_text("Anna playing in Berlin\nbob lives in berlin\n")
+    (tmp_path / "others.txt").write_text("bob playing in berlin anna\n")
+    whole = values("tagger") | {"calibration": {"kind": "sentences", "sentences": "others.txt"}}
+    whole["certificate"] |= {"targets": ["ratio"], "budgets": "auto"}
+    whole["tune"] = {"count": 2, "ratios": [4.0], "cells": [[2]]}
+    file = tmp_path / "run.toml"
+    file.write_text(to_toml(whole))
+    shown = CliRunner().invoke(app, ["plan", str(file), "--json", "--seconds", "0.1"])
+    assert shown.exit_code == 0, shown.output
+    assert [sight["level"] for sight in json.loads(shown.stdout)["sights"]] == [[0.02], [0.05]]
+    made = CliRunner().invoke(app, ["tune", str(file), "--json"])
+    assert made.exit_code == 0, made.output
+    found = json.loads(made.stdout)
+    names = {one["candidate"] for one in found["tried"]}
+    assert names == {
+        "isotropic 0.02",
+        "isotropic 0.05",
+        "as in the file",
+        "2 windows 0.02 … 0.08",
+        "2 windows 0.05 … 0.2",
+    }
+    tuned = load_configuration(tmp_path / "run-tuned.toml")
+    assert isinstance(tuned, Configuration)
+    assert tuned.groups == found["best"]["groups"]
+    assert next(iter(tuned.task().items)).image.shape == (8, 5)
+    # Whoever certifies what was looked at is refused, whatever the command.
+    whole["calibration"] = dict(whole["data"], items=[1])
+    leak = parse_configuration(whole, tmp_path)
+    with pytest.raises(ls.InvalidInputError, match=r'calibration: .*"item 1", which is to be certified'):
+        leak.prepare(tmp_path, print)
+    for tune, what in (
+        ({"cells": [[2, 2]]}, r"tune\.cells: tokens have one axis"),
+        ({"window_margins": [1]}, "margins"),
+    ):
+        with pytest.raises(ConfigurationError, match=what):
+            file_candidates(cast(Configuration, parse_configuration(whole | {"tune": tune}, tmp_path)))
+    pictures = {"kind": "digit-scenes"}
+    with pytest.raises(ConfigurationError, match=r'calibration\.kind: "digit-scenes" beside data of kind "sentences"'):
+        parse_configuration(whole | {"calibration": pictures}, tmp_path)
 
 
 def test_what_cannot_be_used_says_what_to_do(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import pytest
 
 import localsmooth as ls
 from localsmooth.errors import InvalidInputError
-from localsmooth.tuning import Aim, Candidate, Entry, Forecast, Pilots, Tried, halved, isotropic_candidates
+from localsmooth.execution import SamplingSummary
+from localsmooth.tuning import Aim, Candidate, Entry, Forecast, Pilots, Tried, halved, isotropic_candidates, planned
+from localsmooth.tuning.outlook import Outlook
 
 
 @cache
@@ -65,6 +67,37 @@ def test_the_better_half_stays_with_pilots_of_twice_the_size() -> None:
     assert names(order)[0] == "local 8"
     assert len(order) == 10
     assert names(contest(several, lambda name, _: (-scores[name], 1.0))[0])[0] == "iso"
+
+
+def test_rounds_are_known_beforehand_where_isotropic_noise_is_not_behind() -> None:
+    for count in (1, 2, 3, 4, 10, 21):
+        several = ["local", "iso", *(f"local {k}" for k in range(count - 2))][:count]
+        scores = {name: float(-place) for place, name in enumerate(several)}
+        _, rounds = contest(several, lambda name, _, scores=scores: (scores[name], 1.0))
+        assert planned(count, 0.1) == [(len(tried), share) for _, share, tried in rounds]
+
+
+def test_what_is_left_is_told_by_what_pilots_took() -> None:
+    said: list[str] = []
+    now = [0.0]
+    whole = entry()
+    total = whole.plan.n_candidate + whole.plan.n_bound
+    outlook = Outlook([whole] * 3, 0.1, said.append, lambda: now[0])
+    assert said == [
+        "3 candidates: about 5 pilots in 2 rounds, together about 350 passes an item (a whole run takes 1,000)"
+    ]
+    watched = outlook.watch(whole, 1)
+    now[0] = 500.0  # the model's trial
+    watched.start(50, 0)
+    for now[0], done in ((505.0, 25.0), (511.0, 40.0), (520.0, 50.0)):
+        watched.within(done, 50.0)
+    watched.finish(SamplingSummary(50, 20.0, (), None, None, None))
+    now[0] = 523.0  # the forecast
+    outlook.done(watched, whole, total // 20, 1)
+    # Four pilots are left, two of 50 passes and two of 100: 300 passes at 20 s for 50, and 3 s for each forecast.
+    assert said[1:] == ["Round 1: isotropic 0.3: 40 of 50 passes", "About 0:02:12 for the 4 pilots or so that are left"]
+    outlook.done(watched, whole, total // 20, 1)
+    assert len(said) == 3, "once a round"
 
 
 def test_the_last_pilots_decide() -> None:

@@ -76,7 +76,7 @@ _UNTIL_INTERRUPTED: Any = typer.Option(
 _UNTIL_SETTLED: Any = typer.Option(
     "--until-settled",
     help="Draw no more samples of an item once doubling them raised its certified count by less than a share, such as "
-    "2%, in the mean over the budgets.",
+    "2%, in the mean over the budgets. A run that is resumed looks anew, and may draw more than it would have.",
     show_default=False,
 )
 

@@ -22,7 +22,7 @@ from localsmooth.disk import make_folder, write_atomically
 from localsmooth.execution import Pace
 from localsmooth.layout import Grid, Layout
 from localsmooth.locality import Measurement, largest_levels, measure_locality, write_measurement
-from localsmooth.models import Model, check_model
+from localsmooth.models import Model, check_model, warn_of_scale
 from localsmooth.report import Table, levels_figure, locality_figure, render_locality, save_figure
 from localsmooth.terminal import terminal
 
@@ -93,6 +93,7 @@ def measure_file(
             f'{config}:\nlayout.kind: locality is measured on a grid of cells. Write kind = "grid".'
         )
     console, images = terminal(), [item.image for item in items]
+    warn_of_scale(model, images)
     layouts = _layouts(grid, configuration.noise, model, images)
     lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
     tried = np.geomspace(lowest, highest, section.count) if section.levels is None else np.unique(section.levels)

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from localsmooth.cli.telling import Teller
-from localsmooth.config import AnyFile, load_configuration
+from localsmooth.config import AnyFile, Configuration, load_configuration
 from localsmooth.pipeline import Estimate, Run
 from localsmooth.pipeline import plan as estimate
+from localsmooth.tasks.arrays import ArrayTask
 from localsmooth.terminal import terminal
 
 __all__ = ["estimated", "plan", "print_estimate"]
@@ -30,9 +31,13 @@ def plan(config: Path, seconds: float, as_json: bool) -> None:
 
 def estimated(configuration: AnyFile, told: Teller, seconds: float = 4.0) -> Estimate:
     """Estimate what a configuration asks for; networks that a file has trained are trained for it, and not kept."""
-    calibration = configuration.calibration_data()
+    about_items = isinstance(configuration, Configuration)
+    calibration = None if about_items else configuration.calibration_data()
     with tempfile.TemporaryDirectory(prefix="localsmooth-plan-") as folder:
         task, smoothing, settings = configuration.prepare(Path(folder), told.say)
+        if about_items and configuration.calibration is not None:
+            assert isinstance(task, ArrayTask)
+            calibration = configuration.calibration_task(task.model).items
         run = Run(
             executor=configuration.execution.build(),
             options=configuration.sampling.options(),

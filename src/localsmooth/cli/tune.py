@@ -49,6 +49,7 @@ def tune(
 ) -> None:
     """Find the noise that certifies most for a budget of work, and write the file that certifies with it."""
     told = Teller()
+    told.say(f"Tuning {config}: loading the model and what it is tried on")
     sys.path.insert(0, str(config.resolve().parent))
     out = config.with_name(f"{config.stem}-tuned.toml") if out is None else out
     require_beside(config, out)

@@ -28,7 +28,6 @@ from localsmooth.tasks.arrays import ArrayTask
 __all__ = [
     "DATA_SECTIONS",
     "AnyData",
-    "AnyItems",
     "ArraysSection",
     "CityscapesSection",
     "DataSection",
@@ -222,4 +221,3 @@ DATA_SECTIONS = Registry[DataSection](
 """Sections by kind of data."""
 
 AnyData = Annotated[DataSection, AnyOf(DATA_SECTIONS, "kind")]
-AnyItems = Annotated[ItemsSection, AnyOf(DATA_SECTIONS, "kind")]

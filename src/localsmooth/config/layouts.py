@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -63,6 +64,32 @@ class LayoutSection(Section):
         data
             The section of what is laid out.
         """
+
+    def isotropic(self) -> Mapping[str, object] | None:
+        """Keys that make one group of it, where `localsmooth tune` is to choose among such layouts; None removes a key.
+
+        Returns
+        -------
+        Mapping[str, object] | None
+            None for layouts that are not tuned from files.
+        """
+        return None
+
+    def tried(self, cells: list[list[int]] | None, margins: list[int] | None) -> list[tuple[str, Mapping[str, object]]]:
+        """Groups that `localsmooth tune` is to try, beside one: a name with `{}` for the levels, and the keys.
+
+        Parameters
+        ----------
+        cells, margins
+            `cells` and `window_margins` of the section [tune].
+
+        Raises
+        ------
+        ConfigurationError
+            If these are not of such a layout.
+        """
+        del cells, margins
+        return []
 
     def require_unseen(self, items: ItemSet) -> None:
         """Refuse items that the layout depends on; a layout that remembers them itself is refused with them anyway.
@@ -139,6 +166,38 @@ class GridLayoutSection(LayoutSection):
             window_margin=self.window_margin,
             window_align=self.window_align,
         )
+
+    def on(self, cells: Sequence[int], margin: int | None = None) -> dict[str, object]:
+        """Keys that put the distance rule on other cells, without masks.
+
+        Parameters
+        ----------
+        cells
+            Their number along each axis.
+        margin
+            Of windows; None for whole inputs.
+        """
+        keys: dict[str, object] = {"cells": list(cells), "levels": None, "mask_beyond": None, "window_margin": margin}
+        return keys | {"window_align": None if margin is None else self.window_align}
+
+    def isotropic(self) -> dict[str, object]:
+        """One cell."""
+        return self.on([1] * len(self.cells))
+
+    def tried(self, cells: list[list[int]] | None, margins: list[int] | None) -> list[tuple[str, Mapping[str, object]]]:
+        """Other grids; by default these cells and half as many along each axis, with the file's windows and without."""
+        halves = [-(-count // 2) for count in self.cells]
+        usual = [[k] * len(self.cells) for k in (2, 3)] if self.groups == 1 else [self.cells, halves]
+        own = [] if self.window_margin is None else [self.window_margin]
+        several = (each for each in dict.fromkeys(map(tuple, usual if cells is None else cells)) if math.prod(each) > 1)
+        return [
+            (
+                "×".join(map(str, each)) + " {}" + ("" if margin is None else f", windows {margin}"),
+                self.on(each, margin),
+            )
+            for each in several
+            for margin in (None, *(own if margins is None else margins))
+        ]
 
     def require_unseen(self, items: ItemSet) -> None:
         """Refuse items that the file of levels was fitted on.

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from localsmooth.config.certificate import CertificateSection
-from localsmooth.config.data import DATA_SECTIONS, AnyData, AnyItems, DataSection, ItemsSection
+from localsmooth.config.data import DATA_SECTIONS, AnyData, ArraysSection, DataSection, ItemsSection
 from localsmooth.config.execution import ExecutionSection
 from localsmooth.config.faults import ConfigurationError, within
 from localsmooth.config.layouts import AnyLayout
@@ -61,8 +61,9 @@ class Configuration(Section):
     """What is proven from them."""
     execution: ExecutionSection = Field(default_factory=ExecutionSection)
     """Where samples are drawn."""
-    calibration: AnyItems | None = None
-    """Items for `localsmooth plan`, `tune` and `locality`; none of them may be among those that are certified."""
+    calibration: AnyData | None = None
+    """Items for `localsmooth plan`, `tune` and `locality`, named as in `[data]`; none of them may be among those that
+    are certified. Beside points and tokens also arrays with coordinates or features first."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     tune: TuneSection | None = None
@@ -88,6 +89,15 @@ class Configuration(Section):
     def _one_threat(self) -> Configuration:
         if self.certificate.threat is not None and getattr(self.noise, "flips", "any") != "any":
             raise ValueError("noise.flips: certificate.threat says what a budget buys, too; leave one of them out")
+        return self
+
+    @model_validator(mode="after")
+    def _one_kind_of_input(self) -> Configuration:
+        # Arrays may be what other kinds are inside: coordinates or features first.
+        other = self.calibration is not None and not isinstance(self.calibration, ArraysSection)
+        if other and self.calibration is not None and self.calibration.lays_out != self.data.lays_out:
+            own, named = (getattr(section, "kind", "others") for section in (self.data, self.calibration))
+            raise ValueError(f'calibration.kind: "{named}" beside data of kind "{own}"; name inputs of the same kind')
         return self
 
     @property
@@ -127,10 +137,12 @@ class Configuration(Section):
         Raises
         ------
         InvalidInputError
-            If the layout's levels were fitted on one of the items.
+            If the layout's levels were fitted on one of the items, or one is among those for calibration.
         """
         task = self.data.task(self.build_model())
         self.layout.require_unseen(task.items)
+        if self.calibration is not None:
+            _require_others(self.calibration.task(task.model).items, task.items)
         return task
 
     def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
@@ -154,12 +166,27 @@ class Configuration(Section):
             proven = self.certificate.build(noise, threat)
         return self.task(), Smoothing(layout, plan, noise), proven
 
-    def calibration_data(self) -> ItemSet | None:
-        """Load the items that may be looked at; None where none are named."""
-        return None if self.calibration is None else self.calibration_items()
+    def calibration_task(self, model: Model) -> ArrayTask:
+        """Load the items that may be looked at.
+
+        Parameters
+        ----------
+        model
+            What is to predict them.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file names none.
+        InvalidInputError
+            If one of them is to be certified.
+        """
+        made = self._calibration().task(model)
+        _require_others(made.items, self.data.task(model).items)
+        return made
 
     def calibration_items(self) -> ItemSet:
-        """Load the items that levels are fitted on.
+        """Load arrays that may be looked at, without a model.
 
         Raises
         ------
@@ -168,17 +195,22 @@ class Configuration(Section):
         InvalidInputError
             If one of them is to be certified.
         """
+        calibration = self._calibration()
+        if not isinstance(calibration, ItemsSection) or not isinstance(self.data, ItemsSection):
+            raise ConfigurationError("data.kind: locality is measured for arrays, such as pictures, alone.")
+        items = calibration.build()
+        _require_others(items, self.data.build())
+        return items
+
+    def _calibration(self) -> DataSection:
         if self.calibration is None:
             raise ConfigurationError(
                 "calibration: this section is missing. Name items that are not certified, as in [data]."
             )
-        if not isinstance(self.data, ItemsSection):
-            kind = getattr(self.data, "kind", "others")
-            raise ConfigurationError(
-                f"data.kind: files tune noise of arrays and graphs; that of {kind} is tuned in Python, by ls.tune with "
-                "layouts of your own."
-            )
-        items = self.calibration.build()
-        fitted = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in items))
-        require_unseen(fitted, self.data.build(), "calibration")
-        return items
+        return self.calibration
+
+
+def _require_others(looked_at: ItemSet, certified: ItemSet) -> None:
+    """Refuse to certify what noise was, or may be, chosen by: see `localsmooth.locality.require_unseen`."""
+    seen = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in looked_at))
+    require_unseen(seen, certified, "calibration")

@@ -48,7 +48,8 @@ class TuneSection(AnyTuneSection):
     ratios: list[Annotated[float, Field(gt=1, allow_inf_nan=False)]] = Field(default=[1.5, 2.5, 4.0], min_length=1)
     """Level in the farthest cell over that in the own one."""
     cells: list[Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]] | None = None
-    """Grids to try; by default that of `[layout]`, and one of half as many cells along each axis."""
+    """Grids to try; by default that of `[layout]`, and one of half as many cells along each axis. Of tokens numbers of
+    windows, such as `[[2], [4]]`."""
     window_margins: list[Annotated[int, Field(ge=0)]] | None = None
     """Margins of windows to try, beside none; by default that of `[layout]`, if it has one."""
 

@@ -10,7 +10,7 @@ from threading import Lock, local
 
 import torch
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import require_whole_number
 from localsmooth.execution.executor import Executor, SerialExecutor, Session, attempt, one_thread
 from localsmooth.runs import ChunkRecord
 from localsmooth.sampling import ChunkWorker, Job, Subject
@@ -37,8 +37,7 @@ class ThreadExecutor(Executor):
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = torch.get_num_threads() if workers is None else workers
-        if self.workers < 1:
-            raise InvalidInputError("workers", f"got {self.workers}", "Pass at least 1")
+        require_whole_number("workers", self.workers, 1, "Pass at least 1")
 
     def conditions(self) -> AbstractContextManager[None]:
         """One core for each forward pass."""

@@ -46,7 +46,7 @@ class Grid:
     cells: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.cells or any(c < 1 for c in self.cells):
+        if not self.cells or any(isinstance(c, bool) or c < 1 for c in self.cells):
             raise InvalidInputError("cells", f"got {self.cells}", "Pass at least one cell along every axis")
         if self.count > _MOST_CELLS:
             raise InvalidInputError(

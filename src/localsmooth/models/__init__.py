@@ -3,7 +3,7 @@
 from localsmooth.models.adapter import Adapter, Upsample
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.callable_model import CallableModel
-from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model
+from localsmooth.models.checks import ModelCheck, check_batch, check_form, check_item, check_model, warn_of_scale
 from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.exported import evaluated, is_exported, require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
@@ -49,5 +49,6 @@ __all__ = [
     "require_evaluation_mode",
     "segmentation_network",
     "tensor_digest",
+    "warn_of_scale",
     "working_precision",
 ]

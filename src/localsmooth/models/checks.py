@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.comparison import Difference, compare, exact, rounding
 from localsmooth.models.outputs import require_classes_first
 
-__all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model"]
+__all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model", "warn_of_scale"]
 
 _FEWEST = 5  # noisy samples: two that are followed, three that make up other batches
 
@@ -45,11 +46,6 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
     ------
     InvalidInputError
         Naming `item`, if it is empty, has values that are not finite, or leaves the bounds.
-
-    Warns
-    -----
-    UserWarning
-        If the item fills so little of the bounds that it is probably scaled otherwise.
     """
     values = torch.as_tensor(item)
     if values.numel() == 0:
@@ -72,10 +68,32 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
             f"values from {smallest:g} to {largest:g} lie outside the declared bounds [{low:g}, {high:g}]: {hint}",
             "Scale the item, or declare the bounds that it has",
         )
-    if largest > low and largest - low <= (high - low) / 100:
+
+
+def warn_of_scale(model: Model, items: Sequence[Num[np.ndarray, "..."]]) -> None:
+    """Say, once for all items, that some fill so little of the bounds that they are probably scaled otherwise.
+
+    Parameters
+    ----------
+    model
+        Declares the bounds.
+    items
+        Clean items, as `check_item` lets them through.
+
+    Warns
+    -----
+    UserWarning
+        If there are such items, with their number.
+    """
+    if model.bounds is None:
+        return
+    low, high = model.bounds
+    largest = [float(item.max()) for item in items]
+    dim = [value for value in largest if low < value <= low + (high - low) / 100]
+    if dim:
         warnings.warn(
-            f"item: its largest value is {largest:g} where the model declares bounds [{low:g}, {high:g}]; if it is a "
-            "[0,1] image for a [0,255] model, scale it",
+            f"items: no value of {len(dim)} of the {len(largest)} is above {max(dim):g} where the model declares "
+            f"bounds [{low:g}, {high:g}]; if these are [0,1] images for a [0,255] model, scale them",
             UserWarning,
             stacklevel=3,
         )
@@ -119,7 +137,12 @@ def check_model(
     ------
     InvalidInputError
         Naming `item` (not a clean input), `samples`, `classes`, `output` (not what was declared) or `model` (NaN,
-        chance, dependence on the batch).
+        chance, dependence on the batch or on what it was shown first).
+
+    Warns
+    -----
+    UserWarning
+        If the model cannot be copied, so that a dependence on what it was shown first would not be noticed.
     """
     check_item(model, item)
     clean = torch.as_tensor(item)
@@ -136,26 +159,23 @@ def check_model(
     own, others = samples[:1], samples[1:5]
     batch = torch.cat([own, others[:2]])
 
+    unused = _unused_copy(model)
     first = _call(model, batch)
     check = _check_form(model, first, len(batch))
     _require_repeatable(model, first, _call(model, batch))
     _require_independent(model, first[:1], _call(model, torch.cat([own, others[2:]]))[:1])
-    for batch_again, place in ((own, 0), (torch.cat([others[2:], own]), 2)):
-        moved = _call(model, batch_again)
-        _check_form(model, moved, len(batch_again))
-        _require_similar(
-            model,
-            first[:1],
-            moved[place : place + 1],
-            "alone" if len(batch_again) == 1 else "in another place of the batch",
-        )
+    alone, moved = _call(model, own), _call(model, torch.cat([others[2:], own]))
+    for made, place, where in ((alone, 0, "alone"), (moved, 2, "in another place of the batch")):
+        _check_form(model, made, len(made))
+        _require_similar(model, first[:1], made[place : place + 1], where)
+    _require_no_memory(model, unused, own, alone, others[3:4])
     if batch_size is not None:
         check_batch(model, samples, batch_size)
     return check
 
 
 def check_form(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, "*item"]) -> ModelCheck:
-    """Call a model once, on one clean item, and refuse it if it does not return what it declares.
+    """Call a model on one clean item, and refuse it if it does not return what it declares, or keeps what it saw first.
 
     Raises
     ------
@@ -163,14 +183,20 @@ def check_form(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
         As `check_model`, which sees more and needs the memory of several samples.
     """
     check_item(model, item)
-    return _check_form(model, _call(model, torch.as_tensor(item)[None].to(model.device)), 1)
+    clean, unused = torch.as_tensor(item)[None].to(model.device), _unused_copy(model)
+    made = _call(model, clean)
+    check = _check_form(model, made, 1)
+    low, high = model.bounds or (0.0, 0.0)
+    _require_no_memory(model, unused, clean, made, low + high - clean)
+    return check
 
 
 def check_batch(model: Model, samples: Float[torch.Tensor, "samples ..."], batch_size: int) -> None:
     """Refuse a model whose predictions depend on chance or on the rest of the batch in batches of a given size.
 
-    Two samples are followed at the first, the middle and the last place of two batches with different companions (two
-    calls of that size), where their predictions must agree exactly, and compared with those in a batch of three.
+    Two samples are followed at the first, the middle and the last place, and at a few between, of two batches with
+    different companions (two calls of that size), where their predictions must agree exactly, and compared with those
+    in a batch of three.
 
     Parameters
     ----------
@@ -191,7 +217,8 @@ def check_batch(model: Model, samples: Float[torch.Tensor, "samples ..."], batch
     samples = _enough(samples).to(model.device)
     small = _call(model, samples[:3])
     _check_form(model, small, 3)
-    places = sorted({0, batch_size // 2, batch_size - 1})
+    between = np.random.default_rng(batch_size).integers(batch_size, size=5).tolist()
+    places = sorted({0, batch_size // 2, batch_size - 1, *between})
     followed = [number % 2 for number in range(len(places))]
     outputs: list[torch.Tensor] = []
     for companions in ((2, 3), (4, 2)):
@@ -228,13 +255,28 @@ def _default_samples(model: Model, clean: torch.Tensor, seed: int) -> torch.Tens
     return made if low is None else made.clamp(low, high)
 
 
+def _unused_copy(model: Model) -> Model | None:
+    """A copy that has seen no more than the model; None where there is none, or calls have nothing to change."""
+    try:
+        made = model.replica()
+    except Exception as error:  # copying runs the model's own code
+        warnings.warn(
+            f"model: it cannot be copied ({error}), so that what it keeps of its first input would go unnoticed. Keep "
+            "locks, handles and the like out of it",
+            UserWarning,
+            stacklevel=3,
+        )
+        return None
+    return None if made is model else made
+
+
 def _call(model: Model, batch: torch.Tensor) -> torch.Tensor:
     given = batch.clone()
     with model.watching():
         made = model(given)
     if not torch.equal(given, batch):
         raise InvalidInputError("model", "it changes the batch that it is given", "Work on a copy inside the model")
-    return made
+    return made.clone()  # a model may write the next prediction into the same memory
 
 
 def _check_form(model: Model, output: Shaped[torch.Tensor, "..."], samples: int) -> ModelCheck:
@@ -294,6 +336,27 @@ def _require_repeatable(model: Model, first: torch.Tensor, again: torch.Tensor) 
             f"two calls on the same batch differ {change}",
             "Switch off whatever is random in it (dropout, test-time augmentation): the noise is added outside. If "
             "only the order of additions is, use torch.use_deterministic_algorithms(True)",
+        )
+
+
+def _require_no_memory(
+    model: Model, unused: Model | None, own: torch.Tensor, expected: torch.Tensor, other: torch.Tensor
+) -> None:
+    """Hold what a model says of the sample that it was shown first against a copy that was shown another one first.
+
+    What depends on that is another classifier for whoever starts the program at a perturbed input.
+    """
+    if unused is None:
+        return
+    _call(unused, other)
+    change = compare(model, expected, _call(unused, own), strictly=True)
+    if not change.within(exact()):
+        _require_repeatable(model, expected, _call(model, own))
+        raise InvalidInputError(
+            "model",
+            f"its prediction of a sample differs {change} once it was shown another one before",
+            "Keep nothing of what it is shown (caches, statistics of the first batch); the method by which a module "
+            "forgets is named by reset=",
         )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 
 from torch import nn
@@ -18,6 +20,7 @@ __all__ = ["HuggingFaceFolder", "is_hub_name", "named_labels"]
 
 _HUB_NAME = re.compile(r"^\w[\w.-]*(/[\w.-]+)?$")
 _SHOWN = 3
+_ONE_AT_A_TIME = threading.Lock()  # so that nobody puts back what another thread has set for a while
 
 
 def is_hub_name(source: str) -> bool:
@@ -81,8 +84,11 @@ class HuggingFaceFolder:
         InvalidInputError
             If it cannot.
         """
+        # What is downloaded may show how far it is; a folder is read before anybody asks.
+        silence = _without_bars() if os.path.isdir(self.name) else nullcontext()
         try:
-            return getattr(self._library, kind).from_pretrained(self.name, trust_remote_code=False, **options)
+            with silence:
+                return getattr(self._library, kind).from_pretrained(self.name, trust_remote_code=False, **options)
         except Exception as error:  # what transformers raises depends on the file, its version and the network
             problem = f"transformers cannot load {what} from {self.name}: {_first_line(error)}"
             remedy = "Pass a folder that save_pretrained wrote, of a model whose code comes with transformers"
@@ -167,6 +173,22 @@ def _forget_names(network: nn.Module) -> None:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+@contextmanager
+def _without_bars() -> Generator[None]:
+    """Let transformers draw no bars for a while; what the user made of them is put back."""
+    said: Any = importlib.import_module("transformers.utils.logging")
+    hook: Callable[[Any], Any] | None = getattr(said, "set_tqdm_hook", None)  # not in every version
+    if hook is None:
+        yield
+        return
+    with _ONE_AT_A_TIME:
+        earlier = hook(lambda make, given, options: make(*given, **{**options, "disable": True}))
+        try:
+            yield
+        finally:
+            hook(earlier)
 
 
 def _transformers() -> Any:

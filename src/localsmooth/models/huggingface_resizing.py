@@ -96,7 +96,8 @@ def resizing_of(processor: Any, normalised: Callable[[Pixels], Pixels]) -> Resiz
         return None
     size: Mapping[str, int | None] = dict(getattr(processor, "size", None) or {})
     size = {edge: length for edge, length in size.items() if length}
-    mode, divisor = _MODES.get(int(getattr(processor, "resample", 2))), getattr(processor, "size_divisor", None)
+    # Where a processor's file says null, what it resamples by is a matter of its class and version: not known here.
+    mode, divisor = _MODES.get(getattr(processor, "resample", 2)), getattr(processor, "size_divisor", None)
     said = ", ".join(f"{edge} = {length}" for edge, length in size.items())
     if (
         mode is None

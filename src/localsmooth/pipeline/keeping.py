@@ -44,6 +44,8 @@ _NAME = "configuration.json"
 _STORE = "store.json"
 _LARGEST_FILE = 1 << 26
 # What is proven may differ between runs on the same tallies.
+_N_CANDIDATE, _N_BOUND, _PASSES = "sampling.n_candidate", "sampling.n_bound", "sampling.passes"
+_NUMBERS = {_N_CANDIDATE, _N_BOUND, _PASSES, "sampling.split"}
 _AFTERWARDS = ("name", "certificate")
 
 
@@ -206,8 +208,8 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
         changes = _changes(_read(path), configuration)
         if not changes:
             raise
-        if len(changes) == 1 and (fewer := _fewer_samples(_read(path), configuration)):
-            raise OtherRunError(f"{store.path} {fewer}, or use another run directory") from None
+        if numbers := _other_numbers(_read(path), configuration):
+            raise OtherRunError(f"{store.path} {numbers}, or use another run directory") from None
         shown = "; ".join(changes[:8]) + (f"; and {len(changes) - 8} more" if len(changes) > 8 else "")
         raise OtherRunError(
             f"{store.path} holds tallies of another configuration: {shown}. Tallies of different distributions must "
@@ -239,15 +241,24 @@ def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _fewer_samples(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """What to do where a run has more samples than are asked for; empty where it has not."""
-    before, now = (RunIdentity(dict(content)).leaves().get("sampling.n_bound") for content in (kept, wanted))
-    if not isinstance(before, int) or not isinstance(now, int) or before <= now:
-        return ""
-    return (
-        f"has more samples than are asked for: sampling.n_bound was {before} and is {now}. Samples that were drawn are "
-        f"never left out, or they could be chosen: set n_bound = {before}"
+def _other_numbers(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """What to do where a run has more samples than are asked for, or has numbers and passes are; empty elsewhere."""
+    there, here = (
+        RunIdentity({k: v for k, v in content.items() if k not in _AFTERWARDS}) for content in (kept, wanted)
     )
+    before, now = there.leaves(), here.leaves()
+    changed = set(there.differences(here))
+    never = "Samples that were drawn are never left out, or they could be chosen"
+    drawn, asked, passes = before.get(_N_BOUND), now.get(_N_BOUND), now.get(_PASSES)
+    if _PASSES in changed and changed <= _NUMBERS and before.get(_PASSES) is None:
+        numbers = f"n_candidate = {before.get(_N_CANDIDATE)} and n_bound = {drawn}"
+        return (
+            f"has {numbers}, as it was begun or extended, and passes = {passes:g} comes to other numbers. {never}: "
+            f"write {numbers} in place of passes"
+        )
+    if changed != {_N_BOUND} or not isinstance(drawn, int) or not isinstance(asked, int) or drawn <= asked:
+        return ""
+    return f"has more samples than are asked for: {_N_BOUND} was {drawn} and is {asked}. {never}: set n_bound = {drawn}"
 
 
 def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> None:

@@ -15,7 +15,7 @@ import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from localsmooth.disk import write_atomically
+from localsmooth.disk import expanded, write_atomically
 from localsmooth.report.answers import answers
 from localsmooth.report.cards import cards, largest_radius
 from localsmooth.report.charts import charts
@@ -65,6 +65,7 @@ def write_report(
     OutputError
         If the file cannot be written.
     """
+    path = expanded(path)  # what is no path is refused before anything is drawn
     page = render_report(results, title, max_items, overlaps)
     write_atomically(path, page.encode("utf-8", errors="replace"))
 

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from localsmooth.disk import write_atomically
+from localsmooth.disk import expanded, write_atomically
 from localsmooth.report.answers import answers
 from localsmooth.report.drawing import ItemDrawing, draw_curves, plain
 from localsmooth.report.figures import LANE, compose_graph, compose_item, item_maps
@@ -78,7 +78,7 @@ def write_pdf(
     Raises
     ------
     InvalidInputError
-        As `render_report`.
+        As `render_report`, and for a path that is none.
     OutputError
         If the file cannot be written.
 
@@ -87,7 +87,7 @@ def write_pdf(
     UserWarning
         If names have letters that no installed font has.
     """
-    results = by_method(results)
+    results, path = by_method(results), expanded(path)  # what is no path is refused before anything is drawn
     letters = letters_of([*results.values(), *(overlaps or {}).values()], title, *results)
     content = io.BytesIO()
     # No date: the same results make the same file.

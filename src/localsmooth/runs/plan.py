@@ -74,6 +74,8 @@ class SamplingPlan:
     def __post_init__(self) -> None:
         for field in ("n_candidate", "n_bound", "chunk_size", "seed"):
             try:
+                if isinstance(getattr(self, field), bool):
+                    raise TypeError
                 object.__setattr__(self, field, operator.index(getattr(self, field)))
             except TypeError:
                 raise InvalidInputError(field, f"got {getattr(self, field)!r}", "Pass a whole number") from None

@@ -243,6 +243,13 @@ def require_same(kept: RunIdentity, wanted: RunIdentity, place: str) -> None:
     if kept.sha256 == wanted.sha256:
         return
     names = kept.differences(wanted)
+    if kept.samples is not None and wanted.samples is not None and wanted.grown_to(kept) is not None:
+        numbers = f"n_bound = {kept.samples}, and n_candidate = {kept.leaves().get('plan.n_candidate')} as it is"
+        raise OtherRunError(
+            f"{place} has more samples than are asked for: n_bound was {kept.samples} and is {wanted.samples}. Samples "
+            f"that were drawn are never left out, or they could be chosen: pass {numbers} (a SamplingPlan, where "
+            "numbers followed from passes), or use another run directory"
+        )
     # A layout is known by its digest: partitions, noise levels and views.
     names = [f"{name} and its noise levels" if name.endswith(".layout") else name for name in names]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -117,9 +116,7 @@ class ArraySubject(Subject):
             Saying what the model does wrong.
         """
         crop = Region.of(self.layouts[0], 0).of_item(self.items[0].to(self.device)).contiguous()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about the range of the item, which a crop may not fill
-            check_model(self._base_classifier(0, 0), crop, samples=self._trial_samples(0, 0))
+        check_model(self._base_classifier(0, 0), crop, samples=self._trial_samples(0, 0))
 
     def get_ready(
         self, plan: SamplingPlan, store: Store, options: SamplingOptions, conditions: AbstractContextManager[None]

@@ -78,8 +78,8 @@ class SamplingOptions:
 
     def __post_init__(self) -> None:
         require_whole_number("replay", self.replay, 0, "Pass how many samples to draw again, or leave it out")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise InvalidInputError("batch_size", f"got {self.batch_size}", "Pass at least 1, or None to calibrate")
+        if self.batch_size is not None:
+            require_whole_number("batch_size", self.batch_size, 1, "Pass at least 1, or None to calibrate")
         if not self.calibration_seconds > 0:
             raise InvalidInputError("calibration_seconds", f"got {self.calibration_seconds}", "Pass a positive time")
         if self.item_dtype not in (torch.float32, torch.float64):

@@ -242,7 +242,7 @@ def as_number(field: str, value: object) -> float:
         If it is none, naming the field.
     """
     try:
-        if isinstance(value, str):
+        if isinstance(value, str | bool | np.bool_):
             raise TypeError
         return float(value)  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError, OverflowError):

@@ -4,7 +4,7 @@ from localsmooth.tuning.candidates import Candidate, grid_candidates, isotropic_
 from localsmooth.tuning.clusters import cluster_candidates
 from localsmooth.tuning.files import MADE_BY, Contest, contest_of, file_candidates, require_beside, write_tuned
 from localsmooth.tuning.forecast import Aim, Forecast, foretell
-from localsmooth.tuning.halving import Tried, halved, ranked
+from localsmooth.tuning.halving import Tried, halved, planned, ranked
 from localsmooth.tuning.pilot import Entry, Pilots, pilot_seed, require_plain_seed
 from localsmooth.tuning.predictive import draw_errors, foretold
 from localsmooth.tuning.search import Tuning, tune
@@ -29,6 +29,7 @@ __all__ = [
     "halved",
     "isotropic_candidates",
     "pilot_seed",
+    "planned",
     "ranked",
     "require_beside",
     "require_plain_seed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +14,11 @@ from localsmooth.config import (
     AnyFile,
     Configuration,
     ConfigurationError,
+    DataSection,
     GraphConfiguration,
     GraphTuneSection,
     GridLayoutSection,
+    LayoutSection,
     NoiseSection,
     TuneSection,
     load_configuration,
@@ -33,7 +34,6 @@ from localsmooth.locality import Measurement, largest_levels, read_levels, write
 from localsmooth.noise import Noise, SparseFlips
 from localsmooth.runs import PassPlan, SamplingPlan
 from localsmooth.tasks import Tunable, work_of
-from localsmooth.tasks.arrays import ArrayTask
 from localsmooth.tasks.graphs import ClusterLayout, GraphTask
 from localsmooth.tuning.candidates import Candidate, number
 from localsmooth.tuning.clusters import cluster_candidates
@@ -109,20 +109,20 @@ def contest_of(configuration: AnyFile, folder: Path, measurement: Measurement | 
         return _graph_contest(configuration, folder, measurement)
     if not isinstance(configuration, Configuration):
         raise ConfigurationError("edges: noise is tuned for arrays and for the attributes of graphs, not for edges.")
-    items, noise = configuration.calibration_items(), configuration.noise.build()
-    task = ArrayTask(configuration.build_model(), items)
+    candidates, noise = file_candidates(configuration, measurement), configuration.noise.build()
+    task = configuration.calibration_task(configuration.build_model())
     layouts = task.laid_out(configuration.layout.build(configuration.noise, configuration.data))
     work, split = _spent(configuration.sampling.build(), layouts)
     section = TuneSection() if configuration.tune is None else configuration.tune
     return Contest(
         task,
         configuration.certificate.build(noise, configuration.noise.threat()),
-        file_candidates(configuration, measurement),
+        candidates,
         noise,
         work,
         [split] if section.splits is None else section.splits,
-        f"{len(items)} calibration items",
-        items=items,
+        f"{len(task.items)} calibration items",
+        items=task.items,
     )
 
 
@@ -185,36 +185,33 @@ def file_candidates(configuration: Configuration, measurement: Measurement | Non
     Raises
     ------
     ConfigurationError
-        If its layout is no grid, or its noise does not have one smallest and one largest level.
+        If its layout is not tuned from files, or its noise does not have one smallest and one largest level.
     """
     section = TuneSection() if configuration.tune is None else configuration.tune
-    grid = configuration.layout
-    if not isinstance(grid, GridLayoutSection):
-        raise ConfigurationError('layout.kind: noise is tuned on grids of cells. Write kind = "grid".')
+    layout, data = configuration.layout, configuration.data
+    alone = layout.isotropic()
+    if alone is None:
+        kind = getattr(layout, "kind", "this one")
+        raise ConfigurationError(
+            f"layout.kind: files tune noise on grids of cells and windows of tokens; {kind} is tuned in Python, by "
+            "ls.tune with layouts of your own."
+        )
     family = _Family(configuration.noise)
     levels = family.levels(section)
-    whole, axes = math.prod(grid.cells) == 1, len(grid.cells)
-    halves = [-(-count // 2) for count in grid.cells]
-    usual = [[2] * axes, [3] * axes] if whole else [grid.cells, halves]
-    grids = usual if section.cells is None else section.cells
-    margins = [] if grid.window_margin is None else [grid.window_margin]
-    margins = margins if section.window_margins is None else section.window_margins
     made = [
-        replace(Candidate(f"isotropic {number(level)}", *_grid(grid, family, [1] * axes, level, level)), isotropic=True)
+        replace(_changed(f"isotropic {number(level)}", layout, data, family, alone, level, level), isotropic=True)
         for level in levels
     ]
-    if not whole:
-        made.append(_own(grid, configuration.noise))
-    for cells in (list(each) for each in dict.fromkeys(map(tuple, grids)) if math.prod(each) > 1):
-        for margin in (None, *margins):
-            seen = "" if margin is None else f", windows {margin}"
-            for level in levels:
-                for ratio in section.ratios:
-                    far = float(f"{level * ratio:.6g}")
-                    if family.allows(level, far):
-                        name = f"{'×'.join(map(str, cells))} {number(level)} … {number(far)}{seen}"
-                        made.append(Candidate(name, *_grid(grid, family, cells, level, far, margin)))
-    return made if measurement is None else [*made, *_measured(grid, family, measurement)]
+    if layout.groups > 1:
+        made.append(_own(layout, data, configuration.noise))
+    for name, keys in layout.tried(section.cells, section.window_margins):
+        for level in levels:
+            for ratio in section.ratios:
+                far = float(f"{level * ratio:.6g}")
+                if family.allows(level, far):
+                    called = name.format(f"{number(level)} … {number(far)}")
+                    made.append(_changed(called, layout, data, family, keys, level, far))
+    return made if measurement is None else [*made, *_measured(layout, data, family, measurement)]
 
 
 def write_tuned(config: Path, out: Path, tuning: Tuning, items: ItemSet | None, note: str) -> None:
@@ -307,32 +304,34 @@ class _Family:
         return True
 
 
-def _grid(
-    grid: GridLayoutSection,
+def _changed(
+    name: str,
+    layout: LayoutSection,
+    data: DataSection,
     family: _Family,
-    cells: Sequence[int],
+    keys: Mapping[str, object],
     near: float,
     far: float,
-    margin: int | None = None,
-) -> tuple[GridLayout, bool, dict[str, Mapping[str, object]]]:
-    """A layout by the file's rule on other cells, and what a file says for it."""
-    keys: dict[str, Any] = {"cells": list(cells), "levels": None, "mask_beyond": None, "window_margin": margin}
-    layout = grid.model_copy(update=keys).build(family.section(near, far))
-    keys |= {"window_align": None if margin is None else grid.window_align}
-    return layout, False, {"layout": keys, "noise": family.changes(near, far)}
+) -> Candidate:
+    """A layout by the file's rule on other groups, and what a file says for it."""
+    kept = layout.model_dump(exclude=set(keys)) | {key: value for key, value in keys.items() if value is not None}
+    made = type(layout).model_validate(kept).build(family.section(near, far), data)
+    return Candidate(name, made, changes={"layout": keys, "noise": family.changes(near, far)})
 
 
-def _own(grid: GridLayoutSection, noise: NoiseSection) -> Candidate:
+def _own(layout: LayoutSection, data: DataSection, noise: NoiseSection) -> Candidate:
     """The file as it stands."""
-    layout = grid.build(noise)
-    known = frozenset[str]() if grid.levels is None else read_levels(grid.levels).calibration
-    plain = None if layout.levels is None else np.array(layout.levels)
-    return Candidate("as in the file", replace(layout, levels=plain), origins=known)
+    made, known = layout.build(noise, data), frozenset[str]()
+    if isinstance(layout, GridLayoutSection) and layout.levels is not None and isinstance(made, GridLayout):
+        made, known = replace(made, levels=np.array(made.levels)), read_levels(layout.levels).calibration
+    return Candidate("as in the file", made, origins=known)
 
 
-def _measured(grid: GridLayoutSection, family: _Family, measurement: Measurement) -> list[Candidate]:
+def _measured(grid: LayoutSection, data: DataSection, family: _Family, measurement: Measurement) -> list[Candidate]:
     """Levels at which every cell disturbs every other equally little, for several shares."""
-    cells, made, known = math.prod(grid.cells), list[Candidate](), list[np.ndarray]()
+    if not isinstance(grid, GridLayoutSection):
+        raise InvalidInputError("--locality", "levels follow from it on grids of cells alone", "Leave it out")
+    cells, made, known = grid.groups, list[Candidate](), list[np.ndarray]()
     if measurement.agreement.shape[1:] != (cells, cells):
         raise InvalidInputError(
             "locality", f"it was measured on {measurement.agreement.shape[1]} cells", f"Measure on the file's {cells}"
@@ -342,14 +341,7 @@ def _measured(grid: GridLayoutSection, family: _Family, measurement: Measurement
         if not any(np.array_equal(levels, other) for other in known):
             known.append(levels)
             near, far = float(levels.min()), float(levels.max())
-            layout, isotropic, changes = _grid(grid, family, grid.cells, near, far)
-            made.append(
-                Candidate(
-                    f"by locality, {share:.1%} disturbed",
-                    replace(layout, levels=levels),
-                    isotropic,
-                    changes,
-                    measurement.origins,
-                )
-            )
+            one = _changed(f"by locality, {share:.1%} disturbed", grid, data, family, grid.on(grid.cells), near, far)
+            assert isinstance(one.layout, GridLayout)
+            made.append(replace(one, layout=replace(one.layout, levels=levels), origins=measurement.origins))
     return made

@@ -9,7 +9,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.tuning.forecast import Aim, Forecast
 from localsmooth.tuning.pilot import Entry
 
-__all__ = ["Tried", "halved", "ranked"]
+__all__ = ["Tried", "halved", "planned", "ranked"]
 
 _FINALISTS = 2
 _GRANTED = 0.02  # of quality in the first round, half as much in each further one: small pilots see it as too low
@@ -60,6 +60,35 @@ def ranked(tried: Sequence[Tried], aim: Aim, granted: float = 0.0) -> list[Tried
     return sorted(tried, key=key, reverse=True)
 
 
+def planned(candidates: int, share: float) -> list[tuple[int, float]]:
+    """Number of pilots in each round, and their share of a whole run.
+
+    There is one more where the best isotropic candidate is not among the better half.
+
+    Parameters
+    ----------
+    candidates
+        Number of candidates.
+    share
+        Of the last pilots.
+    """
+    made, left = list[tuple[int, float]](), candidates
+    while left > _FINALISTS:
+        made.append((left, _part(share, candidates, len(made) + 1)))
+        left = max(_better(left), _FINALISTS)
+    return [*made, (left, share)]
+
+
+def _part(share: float, candidates: int, number: int) -> float:
+    """Size of the pilots of a round."""
+    return share / 2 ** max(1, (candidates - 1).bit_length() - number)
+
+
+def _better(left: int) -> int:
+    """How many stay; of three, one goes: the winner stays, and the best isotropic one."""
+    return (left + 1) // 2 if left > _FINALISTS + 1 else 1
+
+
 def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float) -> list[Tried]:
     """Find the best candidate, and the best isotropic one.
 
@@ -90,12 +119,10 @@ def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float) -> li
         If none reaches the floor.
     """
     left, out, number = list(entries), list[Tried](), 1
-    rounds = (len(left) - 1).bit_length()
     while len(left) > _FINALISTS:
-        part = share / 2 ** max(1, rounds - number)
+        part = _part(share, len(entries), number)
         order = ranked([attempt(entry, part, number) for entry in left], aim, _GRANTED / 2 ** (number - 1))
-        # Of three, one goes: the winner stays, and the best isotropic one.
-        kept = order[: (len(order) + 1) // 2 if len(order) > _FINALISTS + 1 else 1]
+        kept = order[: _better(len(order))]
         isotropic = next((one for one in order if one.entry.candidate.isotropic), None)
         if isotropic is not None and isotropic not in kept:
             kept.append(isotropic)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localsmooth.errors import InvalidInputError, require_several
-from localsmooth.execution import Executor, ExecutorName
+from localsmooth.execution import Executor, ExecutorName, Pace
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.noise import Noise
 from localsmooth.runs import SamplingPlan
@@ -16,9 +16,12 @@ from localsmooth.tasks import Smoothing, Task, Tunable, as_targets
 from localsmooth.tuning.candidates import Candidate
 from localsmooth.tuning.forecast import MEAN_IOU, Aim, foretell
 from localsmooth.tuning.halving import Tried, halved, ranked
+from localsmooth.tuning.outlook import Outlook
 from localsmooth.tuning.pilot import Entry, Pilots, require_plain_seed
 
 __all__ = ["Tuning", "tune"]
+
+_EVERY = 10.0  # seconds between two lines about candidates that are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +169,17 @@ def tune(
         trained,
     )
     contest = _with_isotropic(candidates, task)
+    say(f"Trying the model with {len(contest)} candidates")
     if seconds is not None:
         work = pilots.work_within(seconds, next(one for one in contest if one.isotropic))
         say(f"{seconds:g} s an item are about {work:,.0f} passes here")
     assert work is not None
     entries, left_out = list[Entry](), dict[str, str]()
+    pace = Pace(_EVERY)
+    pace.start(len(contest), 0)
     for one in contest:
+        if pace.advance(1) and pace.done < pace.total:
+            say(f"Tried: {pace.done - 1} of {pace.total} candidates")
         try:
             entries.append(pilots.enter(one, work))
         except InvalidInputError as error:
@@ -181,9 +189,11 @@ def tune(
     proven = [one.assignment.proven for entry in entries for one in entry.splits]
     asked, budgets = task.asked(settings, noise, target, aim.kind, proven, aim.at)
 
+    outlook = Outlook(entries, share, say)
+
     def attempt(entry: Entry, part: float, number: int) -> Tried:
-        samples = entry.pilot(part)
-        trials = entry.task.trials(pilots.draw(entry, samples, number), asked, noise)
+        samples, watched = entry.pilot(part), outlook.watch(entry, number)
+        trials = entry.task.trials(pilots.draw(entry, samples, number, watched), asked, noise)
         tried = [
             Tried(one, foretell(trials, budgets, one.plan, aim, draws, number), number, samples) for one in entry.splits
         ]
@@ -194,6 +204,7 @@ def tune(
         )
         stages = f" (N₁ : N₂ = {plan.n_candidate} : {plan.n_bound})" if len(tried) > 1 else ""
         say(f"Round {number}: {entry.candidate.name}, {samples} samples of each group: {found}{stages}")
+        outlook.done(watched, entry, samples, number)
         return best
 
     tried = halved(entries, attempt, aim, share)

@@ -18,7 +18,7 @@ from localsmooth.datasets import ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import SamplingProgress
 from localsmooth.layout import Layout
-from localsmooth.models import Model
+from localsmooth.models import Model, warn_of_scale
 from localsmooth.noise import BinaryNoise, Gaussian, Noise
 from localsmooth.results import finite_reach, reach_words
 from localsmooth.runs import PassPlan, RunIdentity, Store
@@ -120,6 +120,7 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
             raise InvalidInputError("passes", f"{method.name} draws in a way of its own", "Pass numbers of samples")
         plan = smoothing.planned(layouts)
         images = [item.image for item in self.items]
+        warn_of_scale(self.model, images)
         prepared = prepare_items(self.model, images, layouts, noise, options.item_dtype)
         noise = noise_of_run(noise, prepared, layouts, plan.n_bound, settings)
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}

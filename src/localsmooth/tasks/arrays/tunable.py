@@ -136,7 +136,7 @@ class TunableArrays(Tunable):
             farthest = max(each.largest_budget for each in proven)
             whole = all(float(budget).is_integer() for each in proven for budget in each.budgets)
             budgets = np.unique(np.linspace(0, farthest, _STEPS).round(0 if whole else 12))
-        sizes = sorted({*map(float, budgets), *(() if at is None else (at,))})
+        sizes = tuple(sorted({*map(float, budgets), *(() if at is None else (at,))}))  # empty: still to be proposed
         asked = replace(settings, budgets=sizes, bounds={Envelope.name: Envelope()}, targets=(target,))
         asked = asked.completed(Gaussian() if noise is None else noise)
         return asked, np.array(asked.budgets)

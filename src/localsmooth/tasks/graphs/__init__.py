@@ -26,8 +26,8 @@ from localsmooth.tasks.graphs.graph import (
 )
 from localsmooth.tasks.graphs.layouts import ClusterLayout, Cut, cluster_layout, isotropic_node_layout
 from localsmooth.tasks.graphs.network import APPNP, GCN, GraphNetwork, normalized_adjacency
-from localsmooth.tasks.graphs.node_problem import NodeProblem, node_problem
 from localsmooth.tasks.graphs.npz import load_npz, save_npz
+from localsmooth.tasks.graphs.problem import NodeProblem, node_problem
 from localsmooth.tasks.graphs.receptive import LocalCertificates, receptive_fields, receptive_nodes, strictly_local
 from localsmooth.tasks.graphs.sampler import AttributeSubject, node_counters, sample_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings

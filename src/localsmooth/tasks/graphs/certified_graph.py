@@ -15,7 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Partition
 from localsmooth.results import CertifiedCurve
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
-from localsmooth.tasks.graphs.node_problem import equal_flips, node_problem
+from localsmooth.tasks.graphs.problem import equal_flips, node_problem
 from localsmooth.tasks.graphs.reach import broken_nodes
 from localsmooth.tasks.graphs.receptive import receptive_fields, strictly_local
 from localsmooth.tasks.graphs.settings import GraphSettings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -145,8 +146,15 @@ class EdgeIndexClassifier(NodeClassifier):
         Raises
         ------
         InvalidInputError
-            If copies of the graph in one batch influence each other, or the module sees farther than its depth.
+            If copies of the graph in one batch influence each other, the module keeps something of the attributes that
+            it saw first, or it sees farther than its depth.
+
+        Warns
+        -----
+        UserWarning
+            If the module cannot be copied, so that what it keeps would not be noticed.
         """
+        unused = self._unused_copy()
         clean = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
         edges = torch.from_numpy(graph.edge_index)
         batch = torch.stack([clean, torch.zeros_like(clean), 1 - clean])
@@ -177,6 +185,10 @@ class EdgeIndexClassifier(NodeClassifier):
                 "its predictions for one graph change with the other graphs in the batch, or from call to call",
                 remedy,
             )
+        if unused is not None:
+            unused.scores(batch[2:], edges)
+            if not bool((unused.scores(batch[:1], edges)[0] - alone[0]).abs().max() <= tolerance):
+                raise InvalidInputError("module", "its predictions change once it was shown other attributes", remedy)
         if self.depth is None:
             return
         for node in np.unique(np.linspace(0, graph.nodes - 1, 4).astype(np.int64)):
@@ -187,6 +199,14 @@ class EdgeIndexClassifier(NodeClassifier):
                 raise InvalidInputError(
                     "depth", f"the module sees farther than {self.depth} hops", "Pass the number of its convolutions"
                 )
+
+    def _unused_copy(self) -> EdgeIndexClassifier | None:
+        try:
+            return self.replica()
+        except Exception as error:  # copying runs the module's own code
+            problem = f"it cannot be copied ({error}), so that what it keeps of its first attributes goes unnoticed"
+            warnings.warn(f"module: {problem}. Keep locks, handles and the like out of it", stacklevel=3)
+            return None
 
     @property
     def concurrent(self) -> bool:

@@ -14,7 +14,7 @@ from localsmooth.collective import solve
 from localsmooth.layout import Layout
 from localsmooth.noise import SparseFlips
 from localsmooth.tasks.graphs.graph import AttributedGraph
-from localsmooth.tasks.graphs.node_problem import node_problem
+from localsmooth.tasks.graphs.problem import node_problem
 from localsmooth.tasks.graphs.settings import KINDS, GraphSettings
 from localsmooth.tasks.graphs.threat import attribute_caps
 from localsmooth.tasks.reach import (

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Int
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_whole_number
 from localsmooth.layout import Layout, Partition, origins_of
 from localsmooth.tasks.graphs.clusters import affinity_ranks, metis_clusters
 from localsmooth.tasks.graphs.graph import AttributedGraph, shape_of
@@ -51,8 +51,7 @@ class ClusterLayout:
     origins: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.clusters < 1:
-            raise InvalidInputError("clusters", f"got {self.clusters}", "Pass at least one")
+        require_whole_number("clusters", self.clusters, 1, "Pass at least one")
         for field in ("addition", "deletion"):
             _require_levels(field, getattr(self, field))
             if self.clusters == 1 and len(set(getattr(self, field))) > 1:

@@ -13,7 +13,7 @@ from localsmooth.runs import RunIdentity
 from localsmooth.tasks.graphs.certified_graph import certified_graph, solved_together
 from localsmooth.tasks.graphs.graph import UNLABELED
 from localsmooth.tasks.graphs.ideal import reach_of_nodes, with_flips
-from localsmooth.tasks.graphs.node_problem import node_problem
+from localsmooth.tasks.graphs.problem import node_problem
 from localsmooth.tasks.graphs.result import graph_facts, settle_nodes
 from localsmooth.tasks.graphs.settings import GraphSettings
 from localsmooth.tasks.graphs.store import SampledGraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import require_whole_number
 from localsmooth.layout import GridLayout, Layout
 
 __all__ = ["WindowLayout"]
@@ -35,8 +35,7 @@ class WindowLayout:
     mask_beyond: int | None = None
 
     def __post_init__(self) -> None:
-        if self.windows < 1:
-            raise InvalidInputError("windows", f"got {self.windows}", "Pass at least one window")
+        require_whole_number("windows", self.windows, 1, "Pass at least one window")
 
     def layout(self, input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> Layout:
         """Make the layout for one sequence, features × tokens."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -11,6 +13,7 @@ from localsmooth.config import (
     DATA_SECTIONS,
     LAYOUT_SECTIONS,
     MODEL_SECTIONS,
+    ConfigurationError,
     DataSection,
     ExistingPath,
     LayoutSection,
@@ -46,7 +49,8 @@ class TokensSection(DataSection):
     labels: ExistingPath | None = None
     """Class of every token, items × tokens, as a .npy file; by default the file's array `labels`, if it has one."""
     words: ExistingPath | None = None
-    """What a report calls the tokens: a text file with a line for each item of the file, and blanks between words."""
+    """What a report calls the tokens: a text file with a line for each item of the file, and spaces or tabs between
+    words."""
     items: list[int] | None = None
     """Which sequences to certify; all by default."""
     ignore_label: int | None = None
@@ -94,7 +98,7 @@ class SentencesSection(DataSection):
 
     kind: Literal["sentences"]
     sentences: ExistingPath
-    """A text file with a sentence a line, and blanks between its words. Its tokens are embedded by the model."""
+    """A text file with a sentence a line, and spaces or tabs between words. Its tokens are embedded by the model."""
     labels: ExistingPath | None = None
     """A text file with a line for each sentence: the class of every word, by name or number. Tokens that go on with a
     word do not count then."""
@@ -131,9 +135,11 @@ def _chosen(lines: list[list[str]], items: list[int] | None, field: str) -> list
 
 def _lines(path: Path, field: str = "words") -> list[list[str]]:
     try:
-        return [line.split() for line in read_text(path).splitlines()]
+        text = read_text(path)
     except UnicodeDecodeError as error:
         raise InvalidInputError(field, f"{path} is no text ({error})", "Write it in UTF-8") from error
+    # Not `splitlines` and `split`: a line separator or a no-break space in a sentence is a part of a word.
+    return [re.findall(r"[^ \t]+", line) for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 @LAYOUT_SECTIONS.register
@@ -163,6 +169,27 @@ class WindowsSection(LayoutSection):
         """
         del data
         return WindowLayout(self.windows, *one_level(noise), mask_beyond=self.mask_beyond)
+
+    def isotropic(self) -> dict[str, object]:
+        """One window."""
+        return {"windows": 1, "mask_beyond": None}
+
+    def tried(self, cells: list[list[int]] | None, margins: list[int] | None) -> list[tuple[str, Mapping[str, object]]]:
+        """Other numbers of windows; by default this one and half as many.
+
+        Raises
+        ------
+        ConfigurationError
+            If several axes are asked for, or margins.
+        """
+        if margins is not None:
+            raise ConfigurationError("tune.window_margins: windows of tokens have none. Leave it out.")
+        usual = [[2], [3]] if self.windows == 1 else [[self.windows], [-(-self.windows // 2)]]
+        counts = [each[0] for each in usual if cells is None] + [each[0] for each in cells or () if len(each) == 1]
+        if len(counts) < len(cells or ()):
+            raise ConfigurationError("tune.cells: tokens have one axis. Write numbers of windows like [[2], [4]].")
+        several = (count for count in dict.fromkeys(counts) if count > 1)
+        return [(f"{count} windows {{}}", {"windows": count, "mask_beyond": None}) for count in several]
 
 
 @MODEL_SECTIONS.register
