@@ -202,7 +202,7 @@ class Settings(Strategies):
     ) -> None:
         super().__init__(alpha, certificates, bounds, simultaneous, score_bound, targets)
         # The empty tuple stands for budgets that are still to be proposed.
-        if isinstance(budgets, Sequence | np.ndarray):
+        if isinstance(budgets, Sequence | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
             require_few_budgets("budgets", budgets.size if isinstance(budgets, np.ndarray) else len(budgets))
         later = budgets == AUTO if isinstance(budgets, str) else isinstance(budgets, tuple) and not budgets
         given = () if later else np.atleast_1d(np.asarray(budgets, dtype=object))

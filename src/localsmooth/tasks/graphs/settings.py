@@ -118,9 +118,9 @@ def _flips(name: str, given: Sequence[int] | str) -> tuple[int, ...]:
         if given in ("auto", ()):
             return ()  # still to be proposed
         raise InvalidInputError(name, f"got {given!r}", 'Pass numbers of flips, or "auto"')
-    if isinstance(given, Sequence | np.ndarray):
-        require_few_budgets(name, len(given))
     try:
+        if isinstance(given, Sequence | np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]
+            require_few_budgets(name, len(given))
         budgets = sorted({0, *map(operator.index, given)})
     except TypeError:
         raise InvalidInputError(name, "a budget is no whole number", "Pass numbers of flips") from None

@@ -258,5 +258,6 @@ def _class_number(label: object, numbers: Mapping[str, int], classes: int) -> in
     """Number of the class that a label stands for: only text is a name, whatever classes are called."""
     if isinstance(label, str):
         return numbers.get(label)
-    whole = isinstance(label, Integral) and not isinstance(label, bool)
-    return int(label) if whole and 0 <= int(label) < classes else None
+    if isinstance(label, bool) or not isinstance(label, Integral):
+        return None
+    return int(label) if 0 <= int(label) < classes else None
