@@ -46,6 +46,11 @@ def test_valid_configuration_gives_its_budgets() -> None:
         ("certificate.alpha", 1.0, ["certificate.alpha", "less than 1"]),
         ("certificate.alpha", 0.0, ["certificate.alpha", "greater than 0"]),
         ("certificate.alpha", float("nan"), ["certificate.alpha"]),
+        ("certificate.alpha", True, ["certificate", "alpha: true and false are no numbers"]),
+        ("sampling.n_bound", True, ["sampling", "n_bound: true and false are no numbers"]),
+        ("noise.sigma_min", True, ["noise", "sigma_min: true and false are no numbers"]),
+        ("layout.cells", [3, True], ["layout", "cells: true and false are no numbers"]),
+        ("data.items", [True], ["data", "items: true and false are no numbers"]),
         (
             "certificate.bounds",
             ["envelop"],

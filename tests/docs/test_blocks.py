@@ -105,7 +105,16 @@ def test_training_and_tuning_of_the_page_run() -> None:
 
 FIRST = tomllib.loads(blocks(page("README.md"), "toml")[0])
 """The file of the first page, to which the sections of other pages belong."""
-BESIDE = ("segmenter.onnx", "segmenter.pt2", "denoiser.safetensors", "graph.npz", "sentences.txt", "others.txt", "tags.txt")
+BESIDE = (
+    "segmenter.onnx",
+    "segmenter.pt2",
+    "denoiser.safetensors",
+    "graph.npz",
+    "sentences.txt",
+    "others.txt",
+    "tags.txt",
+    "other_tags.txt",
+)
 FOLDERS = ("pictures", "masks", "segformer", "tagger")
 FILES = [
     pytest.param(name, text, id=f"{name}-{number}")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -124,6 +125,51 @@ class TestMemory:
         keeps = TorchModel(KeepsItsFirstInput(lock=threading.Lock()).eval(), bounds=(0, 1), classes=3)
         with pytest.warns(UserWarning, match="cannot be copied .* would go unnoticed"):
             check_form(keeps, ITEM)
+
+    def test_in_weights_is_refused(self):
+        class Normalises(nn.Module):
+            """Takes the mean of its first batch for good, as activation normalisation does."""
+
+            def __init__(self):
+                super().__init__()
+                self.inner, self.mean = local(), nn.Parameter(torch.full((), torch.nan))
+
+            def forward(self, x):
+                if self.mean.isnan():
+                    self.mean.data.copy_(x.mean())
+                return self.inner(x - self.mean)
+
+        with pytest.raises(InvalidInputError, match=r"its weight mean changes while it predicts"):
+            check_model(TorchModel(Normalises().eval(), bounds=(0, 1), classes=3), ITEM)
+
+    @pytest.mark.parametrize("check", [check_model, check_form])
+    def test_hooks_that_collect_features_are_fine_and_named(self, check):
+        class Skips(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.features, self.first, self.last = {}, nn.Conv2d(2, 2, 1), pointwise()
+                self.first.register_forward_hook(lambda part, given, made: self.features.__setitem__("skip", made))
+
+            def forward(self, x):
+                self.first(x)
+                return self.last(self.features["skip"])
+
+        with seeded(0), pytest.warns(UserWarning, match="its copies would share hooks, so that what it keeps"):
+            check(TorchModel(Skips().eval(), bounds=(0, 1), classes=3), ITEM)
+
+    def test_copies_that_fail_are_no_reason_to_refuse(self):
+        class Registered(nn.Module):
+            known: ClassVar = {}
+
+            def __init__(self):
+                super().__init__()
+                self.inner, self.known[id(self)] = local(), True
+
+            def forward(self, x):
+                return self.inner(x) * self.known[id(self)]
+
+        with pytest.warns(UserWarning, match=r"a copy of it fails \(KeyError"):
+            check_form(TorchModel(Registered().eval(), bounds=(0, 1), classes=3), ITEM)
 
     def test_chance_is_called_chance(self):
         with seeded(0), pytest.raises(InvalidInputError, match="two calls on the same batch"):

@@ -186,6 +186,24 @@ def test_the_record_says_whether_counting_was_chosen(tmp_path: Path) -> None:
     assert counted(n_bound=600) == ("joint_count", True)
 
 
+@pytest.mark.parametrize("before", [{"simultaneous": Bonferroni()}, {}])
+def test_an_interrupted_certificate_does_not_vouch_for_the_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, Any]
+) -> None:
+    """What a directory holds is asked itself, and not the record of a certification that wrote no result."""
+    run(tmp_path, FEW, ROUGH, **before)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(walk, "save_result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, FEW, ROUGH, simultaneous=JointCount())
+    with pytest.warns(UserWarning, match="do not hold together"):
+        run(tmp_path, FEW, ROUGH, simultaneous=JointCount())
+
+
 @pytest.mark.parametrize("threshold", [SURE, ROUGH, -0.75])
 def test_half_of_alpha_each_keeps_what_either_half_certifies(tmp_path: Path, threshold: float) -> None:
     run(tmp_path, (12, 18), threshold, items=1)

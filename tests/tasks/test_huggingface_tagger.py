@@ -117,6 +117,8 @@ def test_a_file_certifies_sentences(folder: Path, tmp_path: Path) -> None:
     made = parse_configuration(values("tagger", labels="labels.txt", items=[1, 2]), tmp_path)
     task, smoothing, settings = made.prepare(tmp_path, print)
     ls.certify(task, smoothing, settings, run=ls.Run(tmp_path / "run"))
+    # What a run keeps of its file has every key, with the values of those that nobody wrote.
+    parse_configuration(made.model_dump(mode="json"), tmp_path).prepare(tmp_path, print)
     result = load_result(tmp_path / "run" / "result.nc")
     assert result["output_name"].values[0].tolist() == list(TOKENS)
     assert run_info(result).class_names == ("O", "PER", "LOC")

@@ -87,7 +87,9 @@ class HuggingFaceModelSection(ModelSection):
             If something is said of the pictures of a classifier of tokens.
         """
         if HuggingFaceFolder(self.path).tags_tokens:
-            if pictured := sorted(self.model_fields_set - {"kind", "path", "pickled", "device"}):
+            # A run keeps every key with its value, also those that nobody wrote.
+            said = {name for name, key in type(self).model_fields.items() if getattr(self, name) != key.default}
+            if pictured := sorted(said - {"kind", "path", "pickled", "device"}):
                 raise ConfigurationError(f"model.{pictured[0]}: a classifier of tokens has none. Leave it out.")
             return HuggingFaceTagger(self.path, pickled=self.pickled, device=self.device, **evaluation(sampling))
         own = self.mean is not None or self.std is not None

@@ -17,6 +17,7 @@ from pydantic import (
     GetCoreSchemaHandler,
     TypeAdapter,
     ValidationInfo,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
@@ -38,6 +39,29 @@ class Section(BaseModel):
     arguments: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_truth_for_numbers(cls, values: object) -> object:
+        """Refuse true and false where a key takes neither; they would be read as 1 and 0."""
+        given = values if isinstance(values, Mapping) else {}
+        for name, value in given.items():
+            key = cls.model_fields.get(name)
+            if key is not None and _holds_truth(value) and not _takes_truth((key.annotation, *key.metadata)):
+                raise ValueError(f"{name}: true and false are no numbers")
+        return values
+
+
+def _holds_truth(value: object) -> bool:
+    return isinstance(value, bool) or (isinstance(value, list) and any(map(_holds_truth, value)))
+
+
+def _takes_truth(annotation: object) -> bool:
+    """Whether bool, or anything, is among the types that an annotation is made of."""
+    if annotation is bool or annotation is Any or annotation is object:
+        return True
+    parts = annotation if isinstance(annotation, tuple) else typing.get_args(annotation)
+    return any(map(_takes_truth, parts))
 
 
 @no_type_check  # the annotation is a protocol that cannot be checked at run time

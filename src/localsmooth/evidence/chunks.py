@@ -153,10 +153,15 @@ def read_chunks(store: FileStore, plan: StoredPlan, ledger: Ledger) -> tuple[dic
             made[key] = votes
             samples += plan.samples[0] + (votes.n or [0])[-1]
     ledger.holds("chunks have the checksum, name and configuration that belong to them", files, "files")
-    ledger.holds("every planned chunk is there once, is whole, and no other is", samples, "samples")
     if plan.left_out:
-        what = "chunks of items that are left out, since sampling was ended before, are whole, and were planned"
+        most, out = len(plan.groups), len(plan.left_out)
+        ledger.holds(
+            f"every planned chunk of {most - out} of {most} items is there once, and whole", samples, "samples"
+        )
+        what = f"chunks of the {out} items that are left out, as the record says, are whole, and were planned"
         ledger.holds(what, further, "files")
+    else:
+        ledger.holds("every planned chunk is there once, is whole, and no other is", samples, "samples")
     if plan.candidate == ("labels",):
         ledger.holds("votes are for the candidate that the candidate stage's tallies choose", len(made), "groups")
     else:

@@ -34,6 +34,7 @@ TRUSTED = (
     "the model that was sampled is the one with this fingerprint, and computes one function of its input",
     "random bits were independent and uniform, and samples were drawn with them as the configuration says",
     "tallies are what the model predicted: nobody drew again until they were to their liking",
+    "items that a run which was ended does not certify had not been sampled: nobody dropped those they did not like",
     "labels, clean predictions, names, units, and which outputs are ignored",
     "when and on what samples were drawn, what they cost, and what drawing some of them again has shown",
     "the attacks that a result shows, and what they leave (upper, attack, falls): they promise nothing",

@@ -12,7 +12,7 @@ from localsmooth.models.huggingface_folder import HuggingFaceFolder, is_hub_name
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
-from localsmooth.models.replica import can_be_copied, replica_of
+from localsmooth.models.replica import can_be_copied, replica_of, shared_words, weight_digests
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.models.told import encoded_levels, level_channel
 from localsmooth.models.torch_model import TorchModel, working_precision
@@ -48,7 +48,9 @@ __all__ = [
     "replica_of",
     "require_evaluation_mode",
     "segmentation_network",
+    "shared_words",
     "tensor_digest",
     "warn_of_scale",
+    "weight_digests",
     "working_precision",
 ]

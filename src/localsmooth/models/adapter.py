@@ -191,6 +191,15 @@ class Adapter(Model):
         made._denoiser = self._denoiser.replica()
         return made
 
+    def shared_with_replicas(self) -> str:
+        """What a denoiser shares with its replicas; see `Model`."""
+        return "" if self._denoiser is None else self._denoiser.shared_with_replicas()
+
+    def weight_digests(self) -> dict[str, str]:
+        """Digests of a denoiser's weights; see `Model`."""
+        made = {} if self._denoiser is None else self._denoiser.weight_digests()
+        return {f"denoiser.{name}": value for name, value in made.items()}
+
     def watching(self) -> AbstractContextManager[None]:
         """Note which attributes of a denoiser change while it is called; see `Model`."""
         return nullcontext() if self._denoiser is None else self._denoiser.watching()

@@ -87,6 +87,14 @@ class Model(ABC):
         """The same model for another thread: nothing that a call changes may be shared with it."""
         return self
 
+    def shared_with_replicas(self) -> str:
+        """What calls could change, and replicas share, in words; empty where nothing is known to be."""
+        return ""
+
+    def weight_digests(self) -> dict[str, str]:
+        """Digests of the weights, by name: trials refuse a model that changes one while it predicts."""
+        return {}
+
     def watching(self) -> AbstractContextManager[None]:
         """A context of trial calls, in which a model may find out what of itself they change."""
         return nullcontext()

@@ -142,7 +142,8 @@ def check_model(
     Warns
     -----
     UserWarning
-        If the model cannot be copied, so that a dependence on what it was shown first would not be noticed.
+        If copies of the model cannot be told apart from it, so that a dependence on what it was shown first would not
+        be noticed.
     """
     check_item(model, item)
     clean = torch.as_tensor(item)
@@ -159,7 +160,7 @@ def check_model(
     own, others = samples[:1], samples[1:5]
     batch = torch.cat([own, others[:2]])
 
-    unused = _unused_copy(model)
+    trial = _Trial.of(model)
     first = _call(model, batch)
     check = _check_form(model, first, len(batch))
     _require_repeatable(model, first, _call(model, batch))
@@ -168,7 +169,7 @@ def check_model(
     for made, place, where in ((alone, 0, "alone"), (moved, 2, "in another place of the batch")):
         _check_form(model, made, len(made))
         _require_similar(model, first[:1], made[place : place + 1], where)
-    _require_no_memory(model, unused, own, alone, others[3:4])
+    trial.require_no_memory(own, alone, others[3:4])
     if batch_size is not None:
         check_batch(model, samples, batch_size)
     return check
@@ -183,11 +184,12 @@ def check_form(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
         As `check_model`, which sees more and needs the memory of several samples.
     """
     check_item(model, item)
-    clean, unused = torch.as_tensor(item)[None].to(model.device), _unused_copy(model)
+    clean, trial = torch.as_tensor(item)[None].to(model.device), _Trial.of(model)
     made = _call(model, clean)
     check = _check_form(model, made, 1)
-    low, high = model.bounds or (0.0, 0.0)
-    _require_no_memory(model, unused, clean, made, low + high - clean)
+    other = torch.rand(clean.shape, generator=torch.Generator().manual_seed(0))
+    low, high = model.bounds or (float(clean.min()), float(clean.max()) + 1.0)
+    trial.require_no_memory(clean, made, (low + (high - low) * other).to(clean.device, clean.dtype))
     return check
 
 
@@ -255,19 +257,63 @@ def _default_samples(model: Model, clean: torch.Tensor, seed: int) -> torch.Tens
     return made if low is None else made.clamp(low, high)
 
 
-def _unused_copy(model: Model) -> Model | None:
-    """A copy that has seen no more than the model; None where there is none, or calls have nothing to change."""
-    try:
-        made = model.replica()
-    except Exception as error:  # copying runs the model's own code
-        warnings.warn(
-            f"model: it cannot be copied ({error}), so that what it keeps of its first input would go unnoticed. Keep "
-            "locks, handles and the like out of it",
-            UserWarning,
-            stacklevel=3,
-        )
-        return None
-    return None if made is model else made
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What is kept of a model before it is called: a copy that has seen as little, and digests of its weights."""
+
+    model: Model
+    unused: Model | None
+    weights: dict[str, str]
+
+    @classmethod
+    def of(cls, model: Model) -> _Trial:
+        """Copy it, or warn of what cannot be noticed without a copy."""
+        try:
+            made = model.replica()
+        except Exception as error:  # copying runs the model's own code
+            _warn_of_memory(f"it cannot be copied ({error})")
+            made = model
+        if made is not model and (shared := model.shared_with_replicas()):
+            _warn_of_memory(f"its copies would share {shared}")
+            made = model
+        return cls(model, None if made is model else made, model.weight_digests())
+
+    def require_no_memory(self, own: torch.Tensor, expected: torch.Tensor, other: torch.Tensor) -> None:
+        """Hold what a model says of the sample that it was shown first against a copy that is shown another one first.
+
+        What depends on that is another classifier for whoever starts the program at a perturbed input.
+        """
+        now = self.model.weight_digests()
+        if changed := sorted(name for name, digest in self.weights.items() if now.get(name) != digest):
+            raise InvalidInputError(
+                "model", f"its weight {changed[0]} changes while it predicts", "Fix the weights before: train elsewhere"
+            )
+        if self.unused is None:
+            return
+        try:
+            _call(self.unused, other)
+            found = _call(self.unused, own)
+        except Exception as error:  # where the model itself did not fail
+            _warn_of_memory(f"a copy of it fails ({type(error).__name__}: {error})")
+            return
+        change = compare(self.model, expected, found, strictly=True)
+        if not change.within(exact()):
+            _require_repeatable(self.model, expected, _call(self.model, own))
+            raise InvalidInputError(
+                "model",
+                f"its prediction of a sample differs {change} once it was shown another one before",
+                "Keep nothing of what it is shown (caches, statistics of the first batch); the method by which a "
+                "module forgets is named by reset=",
+            )
+
+
+def _warn_of_memory(problem: str) -> None:
+    warnings.warn(
+        f"model: {problem}, so that what it keeps of its first input would go unnoticed. Predictions must not depend "
+        "on what it was shown before",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _call(model: Model, batch: torch.Tensor) -> torch.Tensor:
@@ -336,27 +382,6 @@ def _require_repeatable(model: Model, first: torch.Tensor, again: torch.Tensor) 
             f"two calls on the same batch differ {change}",
             "Switch off whatever is random in it (dropout, test-time augmentation): the noise is added outside. If "
             "only the order of additions is, use torch.use_deterministic_algorithms(True)",
-        )
-
-
-def _require_no_memory(
-    model: Model, unused: Model | None, own: torch.Tensor, expected: torch.Tensor, other: torch.Tensor
-) -> None:
-    """Hold what a model says of the sample that it was shown first against a copy that was shown another one first.
-
-    What depends on that is another classifier for whoever starts the program at a perturbed input.
-    """
-    if unused is None:
-        return
-    _call(unused, other)
-    change = compare(model, expected, _call(unused, own), strictly=True)
-    if not change.within(exact()):
-        _require_repeatable(model, expected, _call(model, own))
-        raise InvalidInputError(
-            "model",
-            f"its prediction of a sample differs {change} once it was shown another one before",
-            "Keep nothing of what it is shown (caches, statistics of the first batch); the method by which a module "
-            "forgets is named by reset=",
         )
 
 

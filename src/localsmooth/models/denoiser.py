@@ -15,7 +15,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.models.changing import changing_attributes, values_text, watching
 from localsmooth.models.exported import require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module
-from localsmooth.models.replica import can_be_copied, replica_of
+from localsmooth.models.replica import can_be_copied, replica_of, shared_words, weight_digests
 
 __all__ = ["Denoiser"]
 
@@ -106,6 +106,14 @@ class Denoiser:
     def replica(self) -> Denoiser:
         """The same denoiser for another thread."""
         return self if self._module is None else replace(self, function=replica_of(self._module))
+
+    def shared_with_replicas(self) -> str:
+        """What replicas share that calls could change, in words."""
+        return "" if self._module is None else shared_words(self._module)
+
+    def weight_digests(self) -> dict[str, str]:
+        """Digests of a module's weights, by name."""
+        return {} if self._module is None else weight_digests(self._module)
 
     @property
     def types(self) -> list[torch.dtype]:

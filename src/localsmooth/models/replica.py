@@ -6,11 +6,12 @@ import copy
 from typing import TypeVar
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
-from localsmooth.models.exported import holds_exported
-from localsmooth.models.fingerprint import hooks_of
+from localsmooth.models.exported import holds_exported, is_exported
+from localsmooth.models.fingerprint import hooks_of, tensor_digest
 
-__all__ = ["can_be_copied", "has_hooks", "replica_of"]
+__all__ = ["can_be_copied", "has_hooks", "replica_of", "shared_words", "weight_digests"]
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -33,3 +34,19 @@ def replica_of(module: Module) -> Module:
     if holds_exported(module):
         return module
     return copy.deepcopy(module, {id(tensor): tensor for tensor in module.parameters()})
+
+
+def shared_words(module: nn.Module) -> str:
+    """What calls could change, and copies of a module share, in words; empty where nothing is known to be.
+
+    Operations of a program of torch.export change nothing but its own buffers, which are followed.
+    """
+    if has_hooks(module):
+        return "hooks"
+    return "a program of torch.export inside" if holds_exported(module) and not is_exported(module) else ""
+
+
+def weight_digests(module: nn.Module) -> dict[str, str]:
+    """Digests of a module's parameters, which copies share and no call may change; of those that have a size."""
+    weights = {name: value for name, value in module.named_parameters() if not is_lazy(value)}
+    return {name: tensor_digest(value) for name, value in weights.items()}

@@ -23,7 +23,7 @@ from localsmooth.models.exported import input_shape, require_evaluation_mode
 from localsmooth.models.fingerprint import describe, describe_module
 from localsmooth.models.outputs import named_output, output_tensor
 from localsmooth.models.preprocessing import Number, Preprocessing
-from localsmooth.models.replica import can_be_copied, replica_of
+from localsmooth.models.replica import can_be_copied, replica_of, shared_words, weight_digests
 
 __all__ = ["TorchModel", "working_precision"]
 
@@ -234,6 +234,14 @@ class TorchModel(Adapter):
         made.module = replica_of(self.module)
         made._denoiser = None if self._denoiser is None else self._denoiser.replica()
         return made
+
+    def shared_with_replicas(self) -> str:
+        """What replicas share that calls could change: hooks, the module's own and a denoiser's."""
+        return super().shared_with_replicas() or shared_words(self.module)
+
+    def weight_digests(self) -> dict[str, str]:
+        """Digests of the module's weights, and of a denoiser's."""
+        return super().weight_digests() | weight_digests(self.module)
 
     @property
     def evaluated_in(self) -> str:

@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import numpy as np
 import xarray as xr
 
+from localsmooth.bounds import JointAndBonferroni, JointCount
 from localsmooth.disk import expanded, write_atomically
 from localsmooth.errors import InvalidInputError
-from localsmooth.results import load, save, set_aside
+from localsmooth.results import load, run_info, save, set_aside
 from localsmooth.runs import (
     DirectoryStore,
     FileStore,
@@ -28,7 +29,7 @@ from localsmooth.runs import (
     is_address,
     open_store,
 )
-from localsmooth.tasks import FINISHED
+from localsmooth.tasks import CHOSEN, FINISHED
 
 __all__ = [
     "RunStores",
@@ -271,14 +272,15 @@ def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> 
     folder
         The run directory.
     together
-        Whether the earlier result is of the same settings and fewer samples, where such hold together if they are about
-        the same outputs.
+        Whether an earlier result of the same settings and fewer samples would hold together with this one. What is in
+        the directory is asked itself for its α, its rule and its outputs: the last certification may have been
+        interrupted before it wrote one.
     """
     target = folder / "result.nc"
     # Overlaps of other samples or labels shall not be shown beside this result.
     kept = set_aside(result, target, folder / "overlap.nc")
     save(result, target)
-    if kept is not None and not (together and _same_outputs(kept, result)):
+    if kept is not None and not (together and _same_claim(kept, result)):
         warnings.warn(
             f"{target} held another certificate from the same samples, which is kept as {kept.name}. The two do not "
             "hold together at one alpha: choose between settings before looking, or divide alpha among them",
@@ -286,13 +288,26 @@ def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> 
         )
 
 
-def _same_outputs(earlier: Path, result: xr.Dataset) -> bool:
-    """Whether the same outputs of each item count: other labels may ignore others, which makes another event."""
+def _same_claim(earlier: Path, result: xr.Dataset) -> bool:
+    """Whether α, the rule and the outputs that count are the same: other labels may ignore others."""
     try:
-        before, now = map(_counted, (load(earlier), result))
+        before = load(earlier)
+        (rules, chosen), (now, chosen_now) = map(_rules, (before, result))
     except InvalidInputError:
         return False
-    return all(np.array_equal(before[name], now[name]) for name in before.keys() & now.keys())
+    if before.attrs["alpha"] != result.attrs["alpha"] or chosen != chosen_now:
+        return False
+    # What was chosen for a run that now goes on was half of a claim about counts at every number of samples.
+    if rules != now and not (chosen and rules == now.replace(JointCount.name, JointAndBonferroni.name)):
+        return False
+    there, here = map(_counted, (before, result))
+    return all(np.array_equal(there[name], here[name]) for name in there.keys() & here.keys())
+
+
+def _rules(result: xr.Dataset) -> tuple[str, bool]:
+    """The sentence of a result about certificates and rule, and whether the candidate stage chose the rule."""
+    sentences = run_info(result).assumptions
+    return "".join(sentences[:1]), any(CHOSEN in sentence for sentence in sentences)
 
 
 def _counted(result: xr.Dataset) -> dict[str, np.ndarray]:

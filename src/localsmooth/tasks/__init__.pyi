@@ -4,7 +4,7 @@ from . import arrays, graphs, points, tokens
 from .anytime import holds_anytime, require_anytime
 from .asked_targets import as_targets, stakes_of
 from .base import Asked, Assignment, Task
-from .description import sampled_at
+from .description import CHOSEN, sampled_at
 from .folders import TASKS, import_from_folders, task_of
 from .record import (
     FINISHED,
@@ -37,6 +37,7 @@ from .tunable import Foreseen, Trial, Tunable
 from .ways import certified_ways
 
 __all__ = [
+    "CHOSEN",
     "FINISHED",
     "MOST_BUDGETS",
     "TARGETS",

@@ -22,7 +22,10 @@ from localsmooth.runs import RunIdentity
 from localsmooth.tasks.record import ONE_BASIS, RunRecord, RunRecordError, load_record
 from localsmooth.tasks.strategies import Strategies
 
-__all__ = ["describe_smoothing", "run_facts", "sampled_at"]
+__all__ = ["CHOSEN", "describe_smoothing", "run_facts", "sampled_at"]
+
+CHOSEN = " share α was chosen from the candidate stage"
+"""Part of the sentence of a result whose rule was left to the candidates."""
 
 _SYMBOLS = {"gaussian": ("σ",), "uniform": ("λ",), "bernoulli": ("θ",), "sparse-flips": ("θ⁺", "θ⁻")}
 _NAMED = 10
@@ -208,10 +211,7 @@ def _assumptions(
     if isinstance(settings.simultaneous, Automatic) and record.sequence is None:
         chosen = dict.fromkeys(rule.name for rule in rules)
         among = "" if len(chosen) == 1 else f": {'; '.join(_chosen_for(name, rules, record) for name in chosen)}"
-        sentences.append(
-            f"How {outputs} share α was chosen from the candidate stage, whose samples are independent of those that "
-            f"bound the votes{among}."
-        )
+        sentences.append(f"How {outputs}{CHOSEN}, whose samples are independent of those that bound the votes{among}.")
     if record.extended is not None:
         sentences.append(
             f"The run began with N₂ = {record.extended} and was extended to {record.n_bound}. How many samples were "

@@ -13,7 +13,15 @@ from jaxtyping import Int
 from torch import nn
 
 from localsmooth.errors import InvalidInputError
-from localsmooth.models import can_be_copied, describe, replica_of, require_evaluation_mode, working_precision
+from localsmooth.models import (
+    can_be_copied,
+    describe,
+    replica_of,
+    require_evaluation_mode,
+    shared_words,
+    weight_digests,
+    working_precision,
+)
 from localsmooth.tasks.graphs.attribute_noise import AttributeNoise, SparseSample
 from localsmooth.tasks.graphs.graph import AttributedGraph
 from localsmooth.tasks.graphs.receptive import receptive_fields
@@ -154,7 +162,7 @@ class EdgeIndexClassifier(NodeClassifier):
         UserWarning
             If the module cannot be copied, so that what it keeps would not be noticed.
         """
-        unused = self._unused_copy()
+        unused, weights = self._unused_copy(), weight_digests(self.module)
         clean = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
         edges = torch.from_numpy(graph.edge_index)
         batch = torch.stack([clean, torch.zeros_like(clean), 1 - clean])
@@ -185,6 +193,9 @@ class EdgeIndexClassifier(NodeClassifier):
                 "its predictions for one graph change with the other graphs in the batch, or from call to call",
                 remedy,
             )
+        now = weight_digests(self.module)
+        if changed := sorted(name for name, digest in weights.items() if now[name] != digest):
+            raise InvalidInputError("module", f"its weight {changed[0]} changes while it predicts", remedy)
         if unused is not None:
             unused.scores(batch[2:], edges)
             if not bool((unused.scores(batch[:1], edges)[0] - alone[0]).abs().max() <= tolerance):
@@ -201,12 +212,19 @@ class EdgeIndexClassifier(NodeClassifier):
                 )
 
     def _unused_copy(self) -> EdgeIndexClassifier | None:
-        try:
-            return self.replica()
-        except Exception as error:  # copying runs the module's own code
-            problem = f"it cannot be copied ({error}), so that what it keeps of its first attributes goes unnoticed"
-            warnings.warn(f"module: {problem}. Keep locks, handles and the like out of it", stacklevel=3)
-            return None
+        """A copy that has seen as little; None, with a warning, where copies share what calls could change."""
+        problem = shared_words(self.module) and f"its copies would share {shared_words(self.module)}"
+        if not problem:
+            try:
+                return self.replica()
+            except Exception as error:  # copying runs the module's own code
+                problem = f"it cannot be copied ({error})"
+        warnings.warn(
+            f"module: {problem}, so that what it keeps of its first attributes would go unnoticed. Predictions must "
+            "not depend on what it was shown before",
+            stacklevel=3,
+        )
+        return None
 
     @property
     def concurrent(self) -> bool:
