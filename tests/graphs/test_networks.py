@@ -148,6 +148,19 @@ def test_modules_that_mix_the_graphs_of_a_batch_are_refused(module, tiny):
         classifier.try_out(tiny)
 
 
+def test_a_classifier_whose_copies_fail_is_named_and_not_refused(tiny):
+    class Registered(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.known = {id(self): 1.0}
+
+        def forward(self, attributes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+            return attributes[:, :2] * self.known[id(self)]
+
+    with pytest.warns(UserWarning, match=r"a copy of it fails \(KeyError"):
+        EdgeIndexClassifier(Registered().eval(), 2).try_out(tiny)
+
+
 def test_a_classifier_that_keeps_what_it_saw_first_is_refused(tiny):
     class Keeps(torch.nn.Module):
         kept = None

@@ -197,9 +197,16 @@ class EdgeIndexClassifier(NodeClassifier):
         if changed := sorted(name for name, digest in weights.items() if now[name] != digest):
             raise InvalidInputError("module", f"its weight {changed[0]} changes while it predicts", remedy)
         if unused is not None:
-            unused.scores(batch[2:], edges)
-            if not bool((unused.scores(batch[:1], edges)[0] - alone[0]).abs().max() <= tolerance):
-                raise InvalidInputError("module", "its predictions change once it was shown other attributes", remedy)
+            try:
+                unused.scores(batch[2:], edges)
+                found = unused.scores(batch[:1], edges)[0]
+            except Exception as error:  # where the module itself did not fail
+                _warn_of_memory(f"a copy of it fails ({type(error).__name__}: {error})")
+            else:
+                if not bool((found - alone[0]).abs().max() <= tolerance):
+                    raise InvalidInputError(
+                        "module", "its predictions change once it was shown other attributes", remedy
+                    )
         if self.depth is None:
             return
         for node in np.unique(np.linspace(0, graph.nodes - 1, 4).astype(np.int64)):
@@ -219,11 +226,7 @@ class EdgeIndexClassifier(NodeClassifier):
                 return self.replica()
             except Exception as error:  # copying runs the module's own code
                 problem = f"it cannot be copied ({error})"
-        warnings.warn(
-            f"module: {problem}, so that what it keeps of its first attributes would go unnoticed. Predictions must "
-            "not depend on what it was shown before",
-            stacklevel=3,
-        )
+        _warn_of_memory(problem)
         return None
 
     @property
@@ -279,6 +282,14 @@ class EdgeIndexClassifier(NodeClassifier):
                 f"Return scores nodes × {self.classes} classes",
             )
         return result.reshape(samples, nodes, self.classes).transpose(1, 2)
+
+
+def _warn_of_memory(problem: str) -> None:
+    warnings.warn(
+        f"module: {problem}, so that what it keeps of its first attributes would go unnoticed. Predictions must not "
+        "depend on what it was shown before",
+        stacklevel=4,
+    )
 
 
 class _PreparedModule(PreparedClassifier):
