@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +12,7 @@ import localsmooth
 from tests.seeding import seeded
 
 PACKAGE = Path(localsmooth.__file__).parent
+ROOT = Path(__file__).parents[1]
 ROOMS = {face.parent.name for face in PACKAGE.glob("*/__init__.py")}
 KINDS = {f"tasks.{face.parent.name}" for face in PACKAGE.glob("tasks/*/__init__.py")}
 """Each kind of input is a room of its own, in the room of all kinds."""
@@ -59,3 +61,31 @@ def test_no_room_shows_a_function_by_the_name_of_one_of_its_modules() -> None:
         both = [file.stem for file in folder.glob("*.py") if file.stem in getattr(room, "__all__", ())]
         twins += [f"{name}.{each}" for each in both if not isinstance(getattr(room, each), ModuleType)]
     assert twins == ["localsmooth.results.validate"]
+
+
+PROGRAMS = [
+    path for folder in ("benchmarks", "examples", "experiments", "scripts") for path in (ROOT / folder).rglob("*.py")
+]
+
+
+def _missing(path: Path) -> set[str]:
+    """What a program imports of the package and is not there."""
+    missing: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE.name:
+            name = node.module or ""
+            module = importlib.import_module(name) if find_spec(name) else None
+            missing |= {
+                f"{path.relative_to(ROOT)}:{node.lineno} {name} {alias.name}"
+                for alias in node.names
+                if not (
+                    hasattr(module, alias.name) or (hasattr(module, "__path__") and find_spec(f"{name}.{alias.name}"))
+                )
+            }
+    return missing
+
+
+def test_programs_beside_the_package_import_what_is_there() -> None:
+    assert PROGRAMS
+    missing = set[str]().union(*map(_missing, PROGRAMS))
+    assert not missing, "\n".join(sorted(missing))

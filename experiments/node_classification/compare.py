@@ -32,7 +32,7 @@ from localsmooth.tasks.graphs import (
     sample_nodes,
 )
 from localsmooth.tasks.graphs.certified_nodes import bounded_nodes
-from localsmooth.tasks.graphs.node_problem import node_problem
+from localsmooth.tasks.graphs.problem import node_problem
 from localsmooth.tasks.graphs.sampler import SCORE_BINS, node_counters
 from localsmooth.tasks.registry import DEFAULT_BOUNDS
 from localsmooth.tasks.scores import ScoreCounting
