@@ -1,4 +1,5 @@
 import re
+import threading
 import tomllib
 from itertools import combinations
 from pathlib import Path
@@ -262,8 +263,18 @@ class _Degrees(torch.nn.Module):
 def test_modules_that_keep_edges_are_refused(tiny):
     layout = isotropic_pair_layout(tiny.nodes, addition=0.1, deletion=0.4)
     _subject(EdgeTask(EdgeIndexClassifier(_Degrees(False).eval(), 2), tiny, np.arange(5)), layout)
-    with pytest.raises(InvalidInputError, match="once it has seen another"):
+    with pytest.raises(InvalidInputError, match="once it was shown another one before"):
         _subject(EdgeTask(EdgeIndexClassifier(_Degrees(True).eval(), 2), tiny, np.arange(5)), layout)
+
+
+def test_modules_of_which_it_stays_unknown_are_refused(tiny):
+    locked = _Degrees(True)
+    locked.lock = threading.Lock()  # cannot be copied
+    with pytest.raises(InvalidInputError, match="module: it cannot be copied .* caches in it could not be noticed"):
+        _subject(
+            EdgeTask(EdgeIndexClassifier(locked.eval(), 2), tiny, np.arange(5)),
+            isotropic_pair_layout(tiny.nodes, addition=0.1, deletion=0.4),
+        )
 
 
 def test_edges_have_all_that_arrays_have(tiny, tmp_path: Path):

@@ -9,6 +9,7 @@ from localsmooth.models.exported import evaluated, is_exported, require_evaluati
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
 from localsmooth.models.huggingface import HuggingFaceModel
 from localsmooth.models.huggingface_folder import HuggingFaceFolder, is_hub_name, named_labels
+from localsmooth.models.memory import Unseen
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
@@ -29,6 +30,7 @@ __all__ = [
     "OutputKind",
     "Preprocessing",
     "TorchModel",
+    "Unseen",
     "Upsample",
     "can_be_copied",
     "check_batch",

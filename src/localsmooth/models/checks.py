@@ -13,6 +13,7 @@ from jaxtyping import Float, Num, Shaped
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.comparison import Difference, compare, exact, rounding
+from localsmooth.models.memory import Unseen
 from localsmooth.models.outputs import require_classes_first
 
 __all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model", "warn_of_scale"]
@@ -160,7 +161,7 @@ def check_model(
     own, others = samples[:1], samples[1:5]
     batch = torch.cat([own, others[:2]])
 
-    trial = _Trial.of(model)
+    unseen = Unseen.of(model)
     first = _call(model, batch)
     check = _check_form(model, first, len(batch))
     _require_repeatable(model, first, _call(model, batch))
@@ -169,7 +170,7 @@ def check_model(
     for made, place, where in ((alone, 0, "alone"), (moved, 2, "in another place of the batch")):
         _check_form(model, made, len(made))
         _require_similar(model, first[:1], made[place : place + 1], where)
-    trial.require_no_memory(own, alone, others[3:4])
+    _require_no_memory(unseen, own, alone, others[3:4])
     if batch_size is not None:
         check_batch(model, samples, batch_size)
     return check
@@ -184,12 +185,12 @@ def check_form(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
         As `check_model`, which sees more and needs the memory of several samples.
     """
     check_item(model, item)
-    clean, trial = torch.as_tensor(item)[None].to(model.device), _Trial.of(model)
+    clean, unseen = torch.as_tensor(item)[None].to(model.device), Unseen.of(model)
     made = _call(model, clean)
     check = _check_form(model, made, 1)
     other = torch.rand(clean.shape, generator=torch.Generator().manual_seed(0))
     low, high = model.bounds or (float(clean.min()), float(clean.max()) + 1.0)
-    trial.require_no_memory(clean, made, (low + (high - low) * other).to(clean.device, clean.dtype))
+    _require_no_memory(unseen, clean, made, (low + (high - low) * other).to(clean.device, clean.dtype))
     return check
 
 
@@ -257,62 +258,18 @@ def _default_samples(model: Model, clean: torch.Tensor, seed: int) -> torch.Tens
     return made if low is None else made.clamp(low, high)
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """What is kept of a model before it is called: a copy that has seen as little, and digests of its weights."""
-
-    model: Model
-    unused: Model | None
-    weights: dict[str, str]
-
-    @classmethod
-    def of(cls, model: Model) -> _Trial:
-        """Copy it, or warn of what cannot be noticed without a copy."""
-        try:
-            made = model.replica()
-        except Exception as error:  # copying runs the model's own code
-            _warn_of_memory(f"it cannot be copied ({error})")
-            made = model
-        if made is not model and (shared := model.shared_with_replicas()):
-            _warn_of_memory(f"its copies would share {shared}")
-            made = model
-        return cls(model, None if made is model else made, model.weight_digests())
-
-    def require_no_memory(self, own: torch.Tensor, expected: torch.Tensor, other: torch.Tensor) -> None:
-        """Hold what a model says of the sample that it was shown first against a copy that is shown another one first.
-
-        What depends on that is another classifier for whoever starts the program at a perturbed input.
-        """
-        now = self.model.weight_digests()
-        if changed := sorted(name for name, digest in self.weights.items() if now.get(name) != digest):
-            raise InvalidInputError(
-                "model", f"its weight {changed[0]} changes while it predicts", "Fix the weights before: train elsewhere"
-            )
-        if self.unused is None:
-            return
-        try:
-            _call(self.unused, other)
-            found = _call(self.unused, own)
-        except Exception as error:  # where the model itself did not fail
-            _warn_of_memory(f"a copy of it fails ({type(error).__name__}: {error})")
-            return
-        change = compare(self.model, expected, found, strictly=True)
-        if not change.within(exact()):
-            _require_repeatable(self.model, expected, _call(self.model, own))
-            raise InvalidInputError(
-                "model",
-                f"its prediction of a sample differs {change} once it was shown another one before",
-                "Keep nothing of what it is shown (caches, statistics of the first batch); the method by which a "
-                "module forgets is named by reset=",
-            )
-
-
-def _warn_of_memory(problem: str) -> None:
-    warnings.warn(
-        f"model: {problem}, so that what it keeps of its first input would go unnoticed. Predictions must not depend "
-        "on what it was shown before",
-        UserWarning,
-        stacklevel=4,
+def _require_no_memory(unseen: Unseen[Model], own: torch.Tensor, expected: torch.Tensor, other: torch.Tensor) -> None:
+    """Hold what a model says of the sample that it was shown first against a copy that is shown another one first."""
+    unseen.require_same_weights()
+    found = unseen.after(other, own, _call)
+    if found is None or (change := compare(unseen.model, expected, found, strictly=True)).within(exact()):
+        return
+    _require_repeatable(unseen.model, expected, _call(unseen.model, own))
+    raise InvalidInputError(
+        "model",
+        f"its prediction of a sample differs {change} once it was shown another one before",
+        "Keep nothing of what it is shown (caches, statistics of the first batch); the method by which a module "
+        "forgets is named by reset=",
     )
 
 

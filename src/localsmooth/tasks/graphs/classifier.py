@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from torch import nn
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.models import (
+    Unseen,
     can_be_copied,
     describe,
     replica_of,
@@ -162,7 +162,7 @@ class EdgeIndexClassifier(NodeClassifier):
         UserWarning
             If the module cannot be copied, so that what it keeps would not be noticed.
         """
-        unused, weights = self._unused_copy(), weight_digests(self.module)
+        unseen = Unseen.of(self, "module")
         clean = torch.from_numpy(graph.attributes.toarray().astype(np.float32))
         edges = torch.from_numpy(graph.edge_index)
         batch = torch.stack([clean, torch.zeros_like(clean), 1 - clean])
@@ -193,20 +193,10 @@ class EdgeIndexClassifier(NodeClassifier):
                 "its predictions for one graph change with the other graphs in the batch, or from call to call",
                 remedy,
             )
-        now = weight_digests(self.module)
-        if changed := sorted(name for name, digest in weights.items() if now[name] != digest):
-            raise InvalidInputError("module", f"its weight {changed[0]} changes while it predicts", remedy)
-        if unused is not None:
-            try:
-                unused.scores(batch[2:], edges)
-                found = unused.scores(batch[:1], edges)[0]
-            except Exception as error:  # where the module itself did not fail
-                _warn_of_memory(f"a copy of it fails ({type(error).__name__}: {error})")
-            else:
-                if not bool((found - alone[0]).abs().max() <= tolerance):
-                    raise InvalidInputError(
-                        "module", "its predictions change once it was shown other attributes", remedy
-                    )
+        unseen.require_same_weights()
+        found = unseen.after(batch[2:], batch[:1], lambda classifier, shown: classifier.scores(shown, edges)[0])
+        if found is not None and not bool((found - alone[0]).abs().max() <= tolerance):
+            raise InvalidInputError("module", "its predictions change once it was shown other attributes", remedy)
         if self.depth is None:
             return
         for node in np.unique(np.linspace(0, graph.nodes - 1, 4).astype(np.int64)):
@@ -218,17 +208,6 @@ class EdgeIndexClassifier(NodeClassifier):
                     "depth", f"the module sees farther than {self.depth} hops", "Pass the number of its convolutions"
                 )
 
-    def _unused_copy(self) -> EdgeIndexClassifier | None:
-        """A copy that has seen as little; None, with a warning, where copies share what calls could change."""
-        problem = shared_words(self.module) and f"its copies would share {shared_words(self.module)}"
-        if not problem:
-            try:
-                return self.replica()
-            except Exception as error:  # copying runs the module's own code
-                problem = f"it cannot be copied ({error})"
-        _warn_of_memory(problem)
-        return None
-
     @property
     def concurrent(self) -> bool:
         """Whether the module has no hooks, which could reach beyond a copy."""
@@ -237,6 +216,14 @@ class EdgeIndexClassifier(NodeClassifier):
     def replica(self) -> EdgeIndexClassifier:
         """Return the same classifier with a copy of every part, on the same weights."""
         return EdgeIndexClassifier(replica_of(self.module), self.classes, self.depth)
+
+    def shared_with_replicas(self) -> str:
+        """Hooks, and programs of torch.export inside."""
+        return shared_words(self.module)
+
+    def weight_digests(self) -> dict[str, str]:
+        """Digests of the module's parameters."""
+        return weight_digests(self.module)
 
     def fingerprint(self) -> str:
         """Digest of everything that the module computes with, as far as it can be seen."""
@@ -282,14 +269,6 @@ class EdgeIndexClassifier(NodeClassifier):
                 f"Return scores nodes × {self.classes} classes",
             )
         return result.reshape(samples, nodes, self.classes).transpose(1, 2)
-
-
-def _warn_of_memory(problem: str) -> None:
-    warnings.warn(
-        f"module: {problem}, so that what it keeps of its first attributes would go unnoticed. Predictions must not "
-        "depend on what it was shown before",
-        stacklevel=4,
-    )
 
 
 class _PreparedModule(PreparedClassifier):

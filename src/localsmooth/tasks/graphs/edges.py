@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe, Partition, origins_of
-from localsmooth.models import Model, OutputKind
+from localsmooth.models import Model, OutputKind, Unseen, check_form
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import digest
 from localsmooth.sampling import ArraySubject, SamplingOptions, Subject
@@ -147,6 +147,14 @@ class EdgeModel(Model):
         made.classifier = self.classifier.replica()
         return made
 
+    def shared_with_replicas(self) -> str:
+        """What those of the classifier share."""
+        return self.classifier.shared_with_replicas()
+
+    def weight_digests(self) -> dict[str, str]:
+        """Digests of the classifier's weights."""
+        return self.classifier.weight_digests()
+
     def fingerprint(self) -> str:
         """Digest of the classifier, the attributes and the nodes."""
         parts = [self.classifier.fingerprint(), digest(self._attributes.numpy()), digest(self._nodes.numpy())]
@@ -161,33 +169,14 @@ class EdgeModel(Model):
         attributes = self._attributes.expand(len(batch), -1, -1)
         return self.classifier.scores_of_blocks(attributes, both)[..., self._nodes]
 
-    def require_no_memory(self) -> None:
-        """Refuse a classifier that keeps something of the edges that it saw first.
 
-        Raises
-        ------
-        InvalidInputError
-            If it does, or cannot be copied to find out.
-        """
-        try:
-            used, *unused = (self.replica() for _ in range(3))  # before anything is seen
-        except Exception as error:  # copying runs the module's own code
-            problem = f"it cannot be copied ({error}), so that caches in it could not be noticed"
-            raise InvalidInputError("module", problem, "Keep locks, handles and the like out of it") from error
-        stream = np.random.default_rng(0)
-        drawn = [stream.random((1, 1, self._pairs.shape[1])) < share for share in (0.5, 0.2)]
-        first, second = (torch.from_numpy(bits.astype(np.float32)) for bits in drawn)
-        with torch.inference_mode():
-            # Each from a copy that has seen no other edges, and both from one that has.
-            fresh = [model(bits) for model, bits in zip(unused, (first, second), strict=True)]
-            again = [used(bits) for bits in (first, second, first)]
-        for expected, found in zip((*fresh, fresh[0]), again, strict=True):
-            if not torch.allclose(expected, found, rtol=1e-4, atol=1e-4):
-                raise InvalidInputError(
-                    "module",
-                    "its predictions for one set of edges change once it has seen another",
-                    "Switch off caches of the adjacency (cached=True)",
-                )
+def _require_no_cache(model: EdgeModel, item: Item) -> None:
+    """Refuse a classifier that keeps something of the edges that it saw first, and one of which that stays unknown."""
+    unseen = Unseen.of(model)
+    if unseen.problem and not model.shared_with_replicas():
+        problem = f"{unseen.problem}, so that caches in it could not be noticed"
+        raise InvalidInputError("module", problem, "Keep locks, handles and the like out of it")
+    check_form(model, item.image)
 
 
 class EdgeTask(ArrayTask):
@@ -271,7 +260,7 @@ class EdgeTask(ArrayTask):
         if not isinstance(noise, SparseFlips):
             raise InvalidInputError("noise", f"{type(noise).__name__} is not for edges", "Use SparseFlips")
         assert isinstance(self.model, EdgeModel)
-        self.model.require_no_memory()  # before it sees this graph
+        _require_no_cache(self.model, *self.items)  # before it sees this graph
         self.model.classifier.try_out(self.graph)
         groups, labels = np.unique(layout.outputs.labels[self.nodes], return_inverse=True)
         outputs = Partition(labels.astype(np.int32))
