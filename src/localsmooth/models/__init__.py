@@ -9,7 +9,6 @@ from localsmooth.models.exported import evaluated, is_exported, require_evaluati
 from localsmooth.models.fingerprint import describe, describe_module, lasting_name, tensor_digest
 from localsmooth.models.huggingface import HuggingFaceModel
 from localsmooth.models.huggingface_folder import HuggingFaceFolder, is_hub_name, named_labels
-from localsmooth.models.memory import Unseen
 from localsmooth.models.onnx_model import OnnxModel
 from localsmooth.models.outputs import output_tensor
 from localsmooth.models.preprocessing import Preprocessing
@@ -17,6 +16,7 @@ from localsmooth.models.replica import can_be_copied, replica_of, shared_words, 
 from localsmooth.models.segmentation import segmentation_network
 from localsmooth.models.told import encoded_levels, level_channel
 from localsmooth.models.torch_model import TorchModel, working_precision
+from localsmooth.models.unseen import Unseen
 
 __all__ = [
     "Adapter",

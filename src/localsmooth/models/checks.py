@@ -13,8 +13,8 @@ from jaxtyping import Float, Num, Shaped
 from localsmooth.errors import InvalidInputError
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.comparison import Difference, compare, exact, rounding
-from localsmooth.models.memory import Unseen
 from localsmooth.models.outputs import require_classes_first
+from localsmooth.models.unseen import Unseen
 
 __all__ = ["ModelCheck", "check_batch", "check_form", "check_item", "check_model", "warn_of_scale"]
 
