@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +46,7 @@ def test_classes_are_no_objects() -> None:
         ("budgets", lambda truth: ls.Settings(0.1, [truth])),
         ("budgets", lambda truth: ls.Settings(0.1, np.array([truth]))),
         ("cells", lambda truth: Grid((truth, 2))),
+        ("cells", lambda truth: ls.GridLayout((truth, 2), 0.1, 0.2)),
         ("windows", lambda truth: WindowLayout(truth, 0.1, 0.2)),
         ("clusters", lambda truth: ls.graphs.ClusterLayout(truth, (0.1, 0.1), (0.5, 0.5))),
         ("most", PerPosition),
@@ -54,3 +60,39 @@ def test_constructors_take_no_truth_for_a_number(field: str, make: Callable[[Any
     with pytest.raises(InvalidInputError) as refused:
         make(truth)
     assert refused.value.field == field
+
+
+WRONG = """
+import torch
+import localsmooth as ls
+
+network = torch.nn.Conv2d(1, 2, 1).eval()
+for make in (
+    lambda: ls.GridLayout(3, 0.1, 0.2),  # cells
+    lambda: ls.GridLayout((2.5, 2), 0.1, 0.2),  # cells
+    lambda: ls.GridLayout((), 0.1, 0.2),  # cells
+    lambda: ls.GridLayout((2, 2), "0.1", 0.2),  # minimum
+    lambda: ls.GridLayout((2, 2), True, 0.2),  # minimum
+    lambda: ls.GridLayout((2, 2), (0.1, 0.1), (0.2, False)),  # maximum
+    lambda: ls.TorchModel(network, bounds=1.0, classes=2),  # bounds
+    lambda: ls.TorchModel(network, bounds=(0, 1, 2), classes=2),  # bounds
+    lambda: ls.TorchModel(network, bounds=(0.0, True), classes=2),  # bounds
+    lambda: ls.TorchModel(network, bounds=None, classes=2.0),  # classes
+    lambda: ls.TorchModel(network, bounds=None, classes=True),  # classes
+    lambda: ls.TorchModel(torch.nn.Conv2d, bounds=None, classes=2),  # module
+    lambda: ls.TorchModel("network", bounds=None, classes=2),  # module
+):
+    try:
+        print("taken", make())
+    except ls.InvalidInputError as error:
+        print(error.field)
+"""
+
+
+def test_what_no_annotation_allows_is_refused_by_name() -> None:
+    """In a process of its own, where annotations are not checked."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ls.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG], capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
+    assert done.stdout.split() == re.findall(r"# (\w+)\n", WRONG), done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 
 __all__ = [
     "InvalidInputError",
@@ -12,6 +12,7 @@ __all__ = [
     "OutputError",
     "require_distinct",
     "require_kind",
+    "require_number",
     "require_several",
     "require_whole_number",
 ]
@@ -94,6 +95,18 @@ def require_whole_number(field: str, value: object, least: int, remedy: str) -> 
         Naming the field and the value.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InvalidInputError(field, f"got {value!r}", remedy)
+
+
+def require_number(field: str, value: object, remedy: str) -> None:
+    """Refuse what is no real number; True and False are none.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the field and the value.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidInputError(field, f"got {value!r}", remedy)
 
 

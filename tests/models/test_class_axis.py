@@ -52,6 +52,11 @@ def test_the_shape_tells_where_it_can(shape: tuple[int, ...]) -> None:
         labels(lambda made: made.movedim(1, -1), shape)
 
 
+def test_an_axis_that_is_not_that_of_the_classes_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="class_axis: the axis that it names has 4 entries where 3 classes"):
+        labels(lambda made: made, (5, 4), class_axis=-1)
+
+
 @pytest.mark.parametrize("shape", [(3, 3), (3,), (3, 3, 3)])
 def test_where_it_does_not_it_must_be_said(shape: tuple[int, ...]) -> None:
     for reorder in (lambda made: made, lambda made: made.movedim(1, -1)):

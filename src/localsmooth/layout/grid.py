@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, require_number, require_several, require_whole_number
 from localsmooth.layout.layout import Layout
 from localsmooth.layout.levels import (
     Interpolation,
@@ -46,8 +46,9 @@ class Grid:
     cells: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.cells or any(isinstance(c, bool) or c < 1 for c in self.cells):
-            raise InvalidInputError("cells", f"got {self.cells}", "Pass at least one cell along every axis")
+        require_several("cells", self.cells, "numbers of cells, one for each spatial axis")
+        for number in self.cells if len(self.cells) else (0,):
+            require_whole_number("cells", number, 1, "Pass at least one cell along every axis")
         if self.count > _MOST_CELLS:
             raise InvalidInputError(
                 "cells",
@@ -126,6 +127,11 @@ class GridLayout:
         Evaluate the model on the cell plus this margin only (see `windowed`); None for the whole input.
     window_align
         Windows start and end at multiples of this many elements (a model's stride).
+
+    Raises
+    ------
+    InvalidInputError
+        Naming `cells`, `minimum` or `maximum`, if they are no such numbers.
     """
 
     cells: tuple[int, ...]
@@ -138,6 +144,13 @@ class GridLayout:
     mask_beyond: int | None = None
     window_margin: int | None = None
     window_align: int = 1
+
+    def __post_init__(self) -> None:
+        Grid(self.cells)
+        for field in ("minimum", "maximum"):
+            given = getattr(self, field)
+            for level in given if isinstance(given, tuple) else (given,):
+                require_number(field, level, "Pass a noise level, or a tuple for noise with several parameters")
 
     def layout(self, input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> Layout:
         """Make the layout for one item; leading axes of the input beyond the grid's are channels."""

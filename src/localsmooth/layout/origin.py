@@ -69,5 +69,5 @@ def origins_of(*arrays: object) -> frozenset[str]:
 
 def item_digest(image: Num[np.ndarray, "..."]) -> str:
     """Hexadecimal SHA-256 of an input's shape and its values in single precision."""
-    values = np.ascontiguousarray(image, dtype=np.float32)
+    values = np.ascontiguousarray(image, dtype=np.float32) + np.float32(0.0)  # −0 is 0
     return hashlib.sha256(f"{values.shape} ".encode() + values.tobytes()).hexdigest()

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
-from localsmooth.errors import InvalidInputError, require_kind
+from localsmooth.errors import InvalidInputError, require_kind, require_number, require_several, require_whole_number
 from localsmooth.models.base import Model, OutputKind
 from localsmooth.models.denoiser import Denoiser
 from localsmooth.models.outputs import (
@@ -111,13 +111,10 @@ class Adapter(Model):
         else:
             if classes is None:
                 raise InvalidInputError("classes", "not given", "Pass the number of classes")
-            self.classes, self.output = classes, output
-        if self.classes < 2:
-            raise InvalidInputError(
-                "classes",
-                f"got {classes}",
-                "Pass at least 2, or a threshold for networks with one output channel",
+            require_whole_number(
+                "classes", classes, 2, "Pass at least 2, or a threshold for networks with one output channel"
             )
+            self.classes, self.output = int(classes), output
         self._resizes = upsample is not None and upsample is not False
         if self._resizes and threshold is None and output is OutputKind.LABELS:
             raise InvalidInputError("upsample", "labels cannot be interpolated", "Return scores, or leave it out")
@@ -283,9 +280,13 @@ class Adapter(Model):
 
 
 def _ordered(bounds: Bounds) -> tuple[float, float]:
-    low, high = float(bounds[0]), float(bounds[1])
+    remedy = "Pass (smallest, largest) input value, or None if unbounded"
+    require_several("bounds", bounds, "two numbers, or None if unbounded")
+    for value in bounds:
+        require_number("bounds", value, remedy)
+    low, high = (float(value) for value in bounds) if len(bounds) == 2 else (math.nan, math.nan)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInputError("bounds", f"got {bounds}", "Pass (smallest, largest) input value, or None if unbounded")
+        raise InvalidInputError("bounds", f"got {bounds}", remedy)
     return low, high
 
 

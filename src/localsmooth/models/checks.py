@@ -40,19 +40,30 @@ class ModelCheck:
     output: OutputKind
 
 
-def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, "*item"]) -> None:
+def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, "*item"], *, called: str = "") -> None:
     """Refuse an item that is not a clean input in the model's declared bounds.
+
+    Parameters
+    ----------
+    model
+        Declares the bounds.
+    item
+        The item.
+    called
+        Its name among several, for the error.
 
     Raises
     ------
     InvalidInputError
         Naming `item`, if it is empty, has values that are not finite, or leaves the bounds.
     """
-    values = torch.as_tensor(item)
+    values, which = torch.as_tensor(item), f"{called}: " if called else ""
     if values.numel() == 0:
-        raise InvalidInputError("item", f"shape {tuple(values.shape)} has no element", "Pass one input of the model")
+        raise InvalidInputError(
+            "item", f"{which}shape {tuple(values.shape)} has no element", "Pass one input of the model"
+        )
     if not bool(torch.isfinite(values).all()):
-        raise InvalidInputError("item", "it contains NaN or infinite values", "Replace them by numbers")
+        raise InvalidInputError("item", f"{which}it contains NaN or infinite values", "Replace them by numbers")
     if model.bounds is None:
         return
     low, high = model.bounds
@@ -66,7 +77,8 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
             hint = f"perhaps a 0..255 image for a [{low:g},{high:g}] model"
         raise InvalidInputError(
             "item",
-            f"values from {smallest:g} to {largest:g} lie outside the declared bounds [{low:g}, {high:g}]: {hint}",
+            f"{which}values from {smallest:g} to {largest:g} lie outside the declared bounds "
+            f"[{low:g}, {high:g}]: {hint}",
             "Scale the item, or declare the bounds that it has",
         )
 

@@ -175,6 +175,12 @@ def require_classes_first(
         raise InvalidInputError(
             "threshold", f"it returned shape {shape}, without an axis for a channel", 'Pass class_axis="none"'
         )
+    if said and classes is not None and len(shape) > 1 and shape[1] != classes:
+        raise InvalidInputError(
+            "class_axis",
+            f"the axis that it names has {shape[1]} entries where {classes} classes are declared",
+            "Name the axis of the classes, or declare as many as there are",
+        )
     if classes is not None and (len(shape) < 2 or shape[1] != classes):
         raise InvalidInputError(
             "classes",

@@ -103,6 +103,7 @@ class TorchModel(Adapter):
     ) -> None:
         if isinstance(module, torch.export.ExportedProgram):
             module = module.module()
+        require_kind("module", module, nn.Module)
         require_kind("reset", reset, str, NoneType)
         if reset is not None and not callable(getattr(module, reset, None)):
             problem = f"{type(module).__name__} has no method {reset!r}"

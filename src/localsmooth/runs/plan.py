@@ -7,10 +7,9 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from numbers import Real
 from types import NoneType
 
-from localsmooth.errors import InvalidInputError, require_kind
+from localsmooth.errors import InvalidInputError, require_kind, require_number
 from localsmooth.runs.stopping import StoppingRule
 
 __all__ = ["Chunk", "PassPlan", "SamplingPlan", "Stage"]
@@ -136,9 +135,7 @@ class PassPlan:
 
     def __post_init__(self) -> None:
         for field in ("passes", "split"):
-            value: object = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise InvalidInputError(field, f"got {value!r}", "Pass a number")
+            require_number(field, getattr(self, field), "Pass a number")
         if self.passes > _MOST and self.passes != math.inf:
             raise InvalidInputError("passes", "more than can be counted", f"Pass at most {_MOST:,}")
         if not 0 < self.passes < math.inf:

@@ -116,7 +116,7 @@ def layouts_of(
     made: dict[tuple[int, tuple[int, ...]], Layout] = {}
     for item, rule in zip(items, given, strict=True):
         size = item.image.shape
-        check_item(model, torch.tensor(item.image))
+        check_item(model, torch.tensor(item.image), called=item.name)
         if size not in shapes:
             shapes[size] = _output_shape(model, item)
         if (id(rule), size) not in made:
