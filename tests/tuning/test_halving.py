@@ -31,7 +31,10 @@ def entry() -> Entry:
 
 
 def contest(
-    names: list[str], outcome: Callable[[str, int], tuple[float, float]], floor: float = 0.0
+    names: list[str],
+    outcome: Callable[[str, int], tuple[float, float]],
+    floor: float = 0.0,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Tried], list[tuple[int, float, list[str]]]]:
     """The order in the end, and who was tried in each round, with which share."""
     rounds: dict[int, tuple[float, list[str]]] = {}
@@ -47,7 +50,7 @@ def contest(
         return Tried(one, seen, number, 12)
 
     entries = [replace(whole, candidate=Candidate(name, layout, name.startswith("iso"))) for name in names]
-    order = halved(entries, attempt, Aim(floor={"accuracy": floor}), 0.1)
+    order = halved(entries, attempt, Aim(floor={"accuracy": floor}), 0.1, say)
     return order, [(number, share, tried) for number, (share, tried) in rounds.items()]
 
 
@@ -120,3 +123,11 @@ def test_whoever_misses_the_floor_in_the_end_gives_way_to_the_next() -> None:
     assert rounds[-1][2][:2] == ["a", "iso"]
     with pytest.raises(InvalidInputError, match=r"no candidate reaches it; the nearest, a, has accuracy 0\.400"):
         contest(["iso", "a"], lambda name, _: (1.0, {"iso": 0.3, "a": 0.4}[name]), 0.5)
+
+
+def test_a_floor_that_none_reaches_is_told_from_the_first_round_on() -> None:
+    said: list[str] = []
+    grows = {1: 0.4, 2: 0.6}
+    contest(["iso", "a", "b", "c"], lambda name, number: (1.0, grows.get(number, 0.9)), 0.5, said.append)
+    assert len(said) == 1
+    assert "None reaches the floor so far: the nearest, iso, has accuracy 0.400" in said[0]

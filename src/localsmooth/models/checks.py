@@ -373,5 +373,5 @@ def _dependent(change: Difference, when: str) -> InvalidInputError:
         "model",
         f"the prediction of a sample differs {change} {when}",
         "Predict each sample by itself: batch norm in evaluation mode with running statistics, no statistics over the "
-        "batch, no quantisation scale computed from the batch",
+        "batch, no quantisation scale computed from the batch (quantise statically)",
     )

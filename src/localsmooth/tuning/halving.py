@@ -89,7 +89,7 @@ def _better(left: int) -> int:
     return (left + 1) // 2 if left > _FINALISTS + 1 else 1
 
 
-def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float) -> list[Tried]:
+def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float, say: Callable[[str], None]) -> list[Tried]:
     """Find the best candidate, and the best isotropic one.
 
     In every round each candidate that is left gets a fresh pilot, twice as large as the last, and the better half
@@ -107,6 +107,8 @@ def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float) -> li
         What is wanted.
     share
         Of a whole run, that the last pilots are.
+    say
+        Told after a round in which no candidate reached the floor.
 
     Returns
     -------
@@ -122,6 +124,8 @@ def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float) -> li
     while len(left) > _FINALISTS:
         part = _part(share, len(entries), number)
         order = ranked([attempt(entry, part, number) for entry in left], aim, _GRANTED / 2 ** (number - 1))
+        if order[0].forecast.short(aim.floor) > 0:
+            say(f"None reaches the floor so far: {_nearest(order)}. Later pilots are larger, and may see more of it")
         kept = order[: _better(len(order))]
         isotropic = next((one for one in order if one.entry.candidate.isotropic), None)
         if isotropic is not None and isotropic not in kept:
@@ -135,10 +139,11 @@ def halved(entries: Sequence[Entry], attempt: Try, aim: Aim, share: float) -> li
         last = ranked([*last, attempt(other.entry, share, number)], aim)
         out.remove(other)
     if last[0].forecast.short(aim.floor) > 0:
-        reached = ", ".join(f"{name} {value:.3f}" for name, value in last[0].forecast.quality.items())
-        raise InvalidInputError(
-            "floor",
-            f"no candidate reaches it; the nearest, {last[0].entry.candidate.name}, has {reached}",
-            "Ask for less, or offer smaller levels",
-        )
+        problem = f"no candidate reaches it; {_nearest(last)}"
+        raise InvalidInputError("floor", problem, "Ask for less, or offer smaller levels")
     return last + out
+
+
+def _nearest(order: Sequence[Tried]) -> str:
+    reached = ", ".join(f"{name} {value:.3f}" for name, value in order[0].forecast.quality.items())
+    return f"the nearest, {order[0].entry.candidate.name}, has {reached}"

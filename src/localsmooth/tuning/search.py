@@ -207,7 +207,7 @@ def tune(
         outlook.done(watched, entry, samples, number)
         return best
 
-    tried = halved(entries, attempt, aim, share)
+    tried = halved(entries, attempt, aim, share, say)
     if not any(one.forecast.score(aim.at) > 0 for one in tried):
         where = "beyond budget 0" if aim.at is None else f"at budget {aim.at:g}"
         raise InvalidInputError(
