@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localsmooth.collective import Ball, Problem, solve
 from localsmooth.errors import InvalidInputError
-from localsmooth.layout import Layout, Partition, grid_layout, masked, windowed
+from localsmooth.layout import Layout, Partition, View, grid_layout, masked, windowed
 from localsmooth.noise import Gaussian
 
 RULE = {"minimum": 0.1, "maximum": 1.0}
@@ -19,7 +19,7 @@ def seen_inputs(layout: Layout, group: int) -> np.ndarray:
     """Mark every input element that reaches the model for a group, from the view alone."""
     view = layout.view(group)
     seen = np.zeros(layout.inputs.shape, dtype=bool)
-    seen[view.inputs or ...] = True
+    seen[(..., *(view.inputs or ()))] = True
     return seen if view.hidden is None else seen & ~view.hidden
 
 
@@ -37,6 +37,16 @@ def check_levels_agree_with_views(layout: Layout, before: Layout) -> None:
         hidden = layout.view(group).hidden
         if hidden is not None:
             assert np.isinf(layout.level_map(group)[hidden]).all()
+
+
+@pytest.mark.parametrize("distance", [0, 1, 100])
+def test_windows_made_by_hand_crop_the_last_axes_where_channels_have_levels_of_their_own(distance: int) -> None:
+    halves = np.repeat([[0, 1]], 4, axis=0).repeat(3, axis=1).astype(np.int32)
+    windows = (slice(0, 4), slice(0, 4)), (slice(0, 4), slice(2, 6))
+    views = tuple(View(inputs=window, outputs=window) for window in windows)
+    levels = np.array([[0.2, 0.4], [0.4, 0.2]])
+    before = Layout(Partition(halves), Partition(np.stack([halves, halves])), levels, views=views)
+    check_levels_agree_with_views(masked(before, distance), before)
 
 
 @pytest.mark.parametrize("distance", [0, 1, 3, 100])

@@ -136,6 +136,18 @@ def test_nothing_is_balanced_where_everything_is_ignored():
     assert stakes.total == 0
 
 
+def test_a_number_that_is_the_name_of_another_class_is_refused():
+    numbered = replace(LABELLED, class_names=["1", "2", "3"])
+    with pytest.raises(InvalidInputError, match='of: class number 1 is called "2", and another class "1"'):
+        OfClass(1).stakes(numbered)
+    named = OfClass("1").stakes(numbered)
+    assert named is not None
+    assert named.total == 2
+    unshifted = OfClass(1).stakes(replace(LABELLED, class_names=["0", "1", "2"]))
+    assert unshifted is not None
+    assert unshifted.total == 3
+
+
 def test_names_are_checked_against_the_item():
     with pytest.raises(InvalidInputError, match="sky, cat, dog"):
         OfClass("bird").stakes(LABELLED)

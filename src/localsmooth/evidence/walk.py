@@ -38,6 +38,7 @@ TRUSTED = (
     "labels, clean predictions, names, units, and which outputs are ignored",
     "when and on what samples were drawn, what they cost, and what drawing some of them again has shown",
     "the attacks that a result shows, and what they leave (upper, attack, falls): they promise nothing",
+    "how far a result says that certificates could reach (reach, limit): these are forecasts",
     "alpha, budgets, targets and rule were chosen before these tallies were looked at",
     "the assumptions about noise, layout and threat, and that this program is right",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from types import EllipsisType
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -113,7 +114,7 @@ class Layout:
                 made[group] *= len(range(shape[-axis])[crop]) / shape[-axis]
         return made
 
-    def level_map(self, group: int, crop: tuple[slice, ...] = ()) -> Float[np.ndarray, "..."]:
+    def level_map(self, group: int, crop: tuple[EllipsisType | slice, ...] = ()) -> Float[np.ndarray, "..."]:
         """Noise level of every element of the input label map under one output group's distribution.
 
         Inputs that the group's view hides have level `inf`. Parameters of the level, if any, are trailing axes.

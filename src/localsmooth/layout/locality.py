@@ -38,8 +38,8 @@ def _own_cells(layout: Layout) -> Partition:
 
 def _seen(labels: Int[np.ndarray, "..."], view: View, groups: int) -> Bool[np.ndarray, "groups"]:
     """Which input groups an output group sees anything of."""
-    crop = view.inputs or ()
-    inside = labels[crop] if view.hidden is None else labels[crop][~view.hidden[crop]]
+    shown = labels[view.window]
+    inside = shown if view.hidden is None else shown[~view.hidden[view.window]]
     return np.bincount(inside.ravel(), minlength=groups) > 0
 
 
@@ -56,12 +56,11 @@ def _restricted(layout: Layout, views: tuple[View, ...]) -> Layout:
     marks = np.random.default_rng(0).integers(1, 2**63, layout.outputs.count, dtype=np.uint64)
     seen_by = np.zeros(labels.shape, dtype=np.uint64)
     for view, mark in zip(views, marks, strict=True):
-        crop = view.inputs or ()
-        inside = seen_by[crop]
+        inside = seen_by[view.window]
         if view.hidden is None:
             inside ^= mark
         else:
-            inside[~view.hidden[crop]] ^= mark
+            inside[~view.hidden[view.window]] ^= mark
     kinds, kind = np.unique(seen_by.ravel(), return_inverse=True)
     pairs = labels.ravel().astype(np.int64) * kinds.size + kind
     _, first, atom = np.unique(pairs, return_index=True, return_inverse=True)

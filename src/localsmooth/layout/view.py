@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import EllipsisType
 
 import numpy as np
 from jaxtyping import Bool
@@ -31,3 +32,8 @@ class View:
     inputs: tuple[slice, ...] | None = None
     outputs: tuple[slice, ...] | None = None
     hidden: Bool[np.ndarray, "..."] | None = None
+
+    @property
+    def window(self) -> tuple[EllipsisType | slice, ...]:
+        """Index of what the model is run on, in an array of which the input's trailing axes are the last."""
+        return (..., *(self.inputs or ()))

@@ -48,8 +48,7 @@ class Region:
             If the group's view crops some of the group's own outputs away.
         """
         view = layout.view(group)
-        untouched = (slice(None),) * (len(layout.inputs.shape) - len(view.inputs or ()))
-        levels = layout.level_map(group, (*untouched, *(view.inputs or ())))
+        levels = layout.level_map(group, view.window)
         mask = layout.outputs.labels[view.outputs or ()] == group
         if int(mask.sum()) != int(layout.outputs.sizes[group]):
             raise InvalidInputError(

@@ -182,9 +182,20 @@ class OfClass(Target):
         object.__setattr__(self, "name", f"class:{self.of}")
 
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
-        """1 in the class."""
+        """1 in the class.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such class, or its number is the name of another one: results would show that as its name.
+        """
         assert outputs.reference is not None
-        return (outputs.reference == _class_number(self.of, outputs.class_names, "of")).astype(np.float64)
+        names = outputs.class_names
+        number = _class_number(self.of, names, "of")
+        if not isinstance(self.of, str) and str(self.of) in names and names[number] != str(self.of):
+            problem = f'class number {self.of} is called "{names[number]}", and another class "{self.of}"'
+            raise InvalidInputError("of", problem, f'Name the class: "{names[number]}"')
+        return (outputs.reference == number).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
