@@ -169,6 +169,20 @@ def test_proofs_that_were_kept_are_verified_like_all_others(folder: Path, tmp_pa
         verify_run(run, folder / "certificate.json")
 
 
+@pytest.mark.parametrize("budgets", [[0.0, 0.05, 0.15, 0.3, 0.6, 1.2], [0.3]])
+def test_proofs_of_an_earlier_result_are_not_those_of_a_later_one(folder: Path, tmp_path: Path, budgets: list[float]):
+    run = Path(shutil.copytree(folder / "run", tmp_path / "run"))
+    assert kept_proofs(run)
+    make_run(run, count=2, budgets=budgets)
+    assert kept_proofs(run) == {}
+    assert verify_run(run).complete
+    export_certificate(run, tmp_path / "later.json")
+    assert kept_proofs(run)
+    assert verify_run(run, tmp_path / "later.json").complete
+    with pytest.raises(DoesNotHoldError, match="digests"):
+        verify_run(run, folder / "certificate.json")
+
+
 def test_keys_that_cannot_be_used_are_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     hidden, _ = write_keys(tmp_path, "hidden", b"secret")
     (tmp_path / "no.pem").write_text("no key")

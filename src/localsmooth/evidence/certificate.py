@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from localsmooth.evidence.proof_file import result_digest
 from localsmooth.evidence.walk import Evidence
 from localsmooth.results import budget_kinds, run_info
 from localsmooth.runs import RunIdentity, digest
@@ -78,7 +79,7 @@ def certificate_content(evidence: Evidence, proofs: str) -> dict[str, Any]:
             "tallies": evidence.tallies,
             "record": hashlib.sha256((store.path / FINISHED).read_bytes()).hexdigest(),
             "result": str(result.attrs.get("checksum", "")),
-            "result_file": hashlib.sha256((store.path / "result.nc").read_bytes()).hexdigest(),
+            "result_file": result_digest(store.path),
             "proofs": proofs,
         },
         "made": {

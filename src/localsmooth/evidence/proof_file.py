@@ -17,34 +17,40 @@ from localsmooth.collective import Ceiling, DualPoint, Leaf, Node, Proof, SplitF
 from localsmooth.disk import write_atomically
 from localsmooth.evidence.counts import KeptProof, KeptProofs
 
-__all__ = ["PROOFS", "kept_proofs", "proofs_digest", "save_proofs"]
+__all__ = ["PROOFS", "kept_proofs", "proofs_digest", "result_digest", "save_proofs"]
 
 PROOFS = "proofs.json.zz"
 """File of a run directory with the proofs of its counts: `zlib.decompress` shows the JSON."""
 
-_FORMAT, _VERSION = "localsmooth-proofs", 1
+_FORMAT, _VERSION = "localsmooth-proofs", 2
+_EARLIER = 1  # does not say of which result its proofs are
 _LARGEST = 1 << 31
 
 
 def save_proofs(folder: Path, proofs: KeptProofs) -> None:
-    """Write the proofs of a run.
+    """Write the proofs of a run's result, in place of those of an earlier one.
 
     Raises
     ------
     OutputError
         If that is not possible.
     """
+    if not proofs:
+        (folder / PROOFS).unlink(missing_ok=True)
+        return
     rows = [
         {"item": item, "target": target, "way": kept.way, "alone": kept.alone, "part": kept.part, **_plain(kept.proof)}
         for (item, target), several in proofs.items()
         for kept in several
     ]
-    content = {"format": _FORMAT, "version": _VERSION, "proofs": rows}
+    content = {"format": _FORMAT, "version": _VERSION, "result": result_digest(folder), "proofs": rows}
     write_atomically(folder / PROOFS, zlib.compress(json.dumps(content, allow_nan=False).encode(), 9))
 
 
 def kept_proofs(folder: Path) -> KeptProofs:
-    """Read the proofs that were kept with a run; none where there is no file.
+    """Read the proofs that were kept with a run's result.
+
+    There are none where there is no file, or the run was certified anew since: budgets and counts may be others.
 
     Raises
     ------
@@ -58,8 +64,10 @@ def kept_proofs(folder: Path) -> KeptProofs:
     try:
         text = unpacking.decompress(path.read_bytes(), _LARGEST)
         content = json.loads(text)
-        if not unpacking.eof or (content["format"], content["version"]) != (_FORMAT, _VERSION):
+        if not unpacking.eof or content["format"] != _FORMAT or content["version"] not in (_EARLIER, _VERSION):
             raise ValueError("it is cut off, or of another version")
+        if content["version"] == _EARLIER or content["result"] != result_digest(folder):
+            return {}
         made: dict[tuple[str, str], list[KeptProof]] = defaultdict(list)
         for row in content["proofs"]:
             made[str(row["item"]), str(row["target"])].append(
@@ -74,6 +82,11 @@ def proofs_digest(folder: Path) -> str:
     """Hexadecimal SHA-256 of the file with the proofs; empty where there is none."""
     path = folder / PROOFS
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def result_digest(folder: Path) -> str:
+    """Hexadecimal SHA-256 of a run's result, byte by byte."""
+    return hashlib.sha256((folder / "result.nc").read_bytes()).hexdigest()
 
 
 def _packed(array: Float[np.ndarray, "..."]) -> str:

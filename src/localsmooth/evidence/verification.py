@@ -143,8 +143,7 @@ def export_certificate(
             "Certify it with less (recertify without exact), or export on a machine that has more time",
         )
     folder = evidence.store.path
-    if evidence.proofs:
-        save_proofs(folder, evidence.proofs)
+    save_proofs(folder, evidence.proofs)
     text = canonical(certificate_content(evidence, proofs_digest(folder)))
     write_atomically(target, text)
     if private is not None:
