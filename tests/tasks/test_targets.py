@@ -124,10 +124,10 @@ def test_a_discount_takes_at_least_what_so_many_outputs_are_worth(discount: int)
 
 
 def test_baselines_count_and_refuse_what_only_weighs():
-    require_stakes([Balanced(), Ratio()], LABELLED, counting=True)
-    require_stakes([Balanced()], LABELLED, counting=False)
+    require_stakes([Balanced(), Ratio()], [LABELLED], counting=True)
+    require_stakes([Balanced()], [LABELLED], counting=False)
     with pytest.raises(InvalidInputError, match="balanced weigh"):
-        require_stakes([Balanced()], LABELLED, counting=True)
+        require_stakes([Balanced()], [LABELLED], counting=True)
 
 
 def test_nothing_is_balanced_where_everything_is_ignored():
@@ -153,3 +153,15 @@ def test_names_are_checked_against_the_item():
         OfClass("bird").stakes(LABELLED)
     with pytest.raises(InvalidInputError, match="3 for 6"):
         Weighted(np.ones(3)).stakes(LABELLED)
+
+
+def test_targets_for_which_nothing_counts_are_told_before_sampling():
+    nobody = replace(LABELLED, label=np.array([0, 0, 1, 1, 1, 255]))
+    with pytest.warns(UserWarning, match="no output of the items counts for class:dog, which results leave out"):
+        require_stakes([Ratio(), OfClass("dog"), OfClass("cat")], [nobody, nobody], counting=False)
+    with pytest.raises(InvalidInputError, match="no output of the items counts for class:dog"):
+        require_stakes([OfClass("dog")], [nobody], counting=False)
+    # Without labels classes are those of predictions, which are not known yet; and one item is enough.
+    require_stakes([OfClass("dog")], [UNLABELLED], counting=False)
+    with_dog = replace(LABELLED, label=np.array([0, 0, 1, 1, 2, 255]))
+    require_stakes([OfClass("dog")], [nobody, with_dog], counting=False)

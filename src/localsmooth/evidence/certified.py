@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,9 +91,10 @@ def check_counts(
         return made
     for what in sorted({unchecked_thresholds(each.settings.certificates) for each in items} - {""}):
         ledger.leave(f"not checked: {what}, {_AGAIN}; the counts are proven from these")
+    absent = _absent(items)
     for each in items:
         with ledger.step(each.outputs.name):
-            _check_item(each, result.sel(item=each.outputs.name), known, made)
+            _check_item(each, result.sel(item=each.outputs.name), absent, known, made)
     ledger.holds("confidence bounds hold at their share of alpha, in whole numbers", made.bounds, "bounds")
     ledger.holds("the events behind them fail with probability alpha at most, together", len(items), "items")
     ledger.holds("weights, thresholds and radii follow from levels and bounds", made.outputs, "outputs")
@@ -112,7 +113,18 @@ def _unknown(item: CheckedItem) -> tuple[str, str]:
     return unchecked_bounds(item.outputs, settings.sharing), certificates
 
 
-def _check_item(item: CheckedItem, result: xr.Dataset, known: KeptProofs, made: CheckedCounts) -> None:
+def _absent(items: Sequence[CheckedItem]) -> set[str]:
+    """Targets for which no output of any item counts, which results leave out unless nothing would be left."""
+    total: dict[str, float] = {}
+    for item in items:
+        for target, stakes in item.stakes().items():
+            total[target] = total.get(target, 0.0) + stakes.total
+    return {target for target, worth in total.items() if worth == 0} if any(total.values()) else set()
+
+
+def _check_item(
+    item: CheckedItem, result: xr.Dataset, absent: Collection[str], known: KeptProofs, made: CheckedCounts
+) -> None:
     """Certify one item as the pipeline does, with every number checked on the way."""
     outputs, settings = item.outputs, item.settings
     name = outputs.name
@@ -135,6 +147,8 @@ def _check_item(item: CheckedItem, result: xr.Dataset, known: KeptProofs, made: 
         ways = [Way(each.base, stakes.left_by(each.base.prediction)) for each in certified]
         for way in ways:
             way.base.require_whole(way.stakes.values)
+        if target in absent:
+            continue
         claimed[target] = {str(bound): _claimed(result, target, str(bound)) for bound in result["bound"].values}
         proven[target] = ProvenCounts(ways, budgets)
         proven[target].prove(settings.bounds, claimed[target], known.get((name, target), ()))

@@ -6,7 +6,7 @@ from localsmooth.results.curves import budget_kinds, kind_curve
 from localsmooth.results.files import load, save, set_aside
 from localsmooth.results.files import load as load_result
 from localsmooth.results.files import save as save_result
-from localsmooth.results.item import CertifiedCurve, ItemResult, Stake, consistent
+from localsmooth.results.item import CertifiedCurve, ItemResult, Stake, consistent, without_empty
 from localsmooth.results.measure import budget_measure, budget_units
 from localsmooth.results.names import (
     ACCURACY,
@@ -79,4 +79,5 @@ __all__ = [
     "target_promise",
     "target_title",
     "validate",
+    "without_empty",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.results.names import ACCURACY, AGREEMENT, RATIO
 from localsmooth.results.run import RunInfo
 
-__all__ = ["CertifiedCurve", "ItemResult", "Stake", "check_item", "consistent"]
+__all__ = ["CertifiedCurve", "ItemResult", "Stake", "check_item", "consistent", "without_empty"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +173,26 @@ def consistent(item: ItemResult) -> ItemResult:
         if target in (ACCURACY, AGREEMENT) and (RATIO, bound) in curves:
             curves[RATIO, bound] = curves[RATIO, bound].at_least(part)
     return replace(item, curves=curves)
+
+
+def without_empty(items: Sequence[ItemResult]) -> list[ItemResult]:
+    """Leave out targets for which no output of any item counts, so that there is no share of it; not all of them."""
+    known = {target for item in items for target in item.targets}
+    empty = {target for target in known if all(_is_empty(item.stake(target)) for item in items)}
+    if empty == known:
+        return list(items)
+    return [
+        replace(
+            item,
+            curves={key: curve for key, curve in item.curves.items() if key[0] not in empty},
+            stakes={target: stake for target, stake in item.stakes.items() if target not in empty},
+        )
+        for item in items
+    ]
+
+
+def _is_empty(stake: Stake | None) -> bool:
+    return stake is not None and stake.total == 0
 
 
 class _Demand:

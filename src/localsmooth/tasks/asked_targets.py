@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 
 from localsmooth.errors import InvalidInputError, require_kind, require_several
@@ -73,31 +74,54 @@ def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Sta
     return told
 
 
-def require_stakes(targets: Sequence[Target], outputs: Predicted, *, counting: bool) -> None:
-    """Refuse targets of which nothing could be said once an item is sampled.
+def require_stakes(targets: Sequence[Target], every: Sequence[Predicted], *, counting: bool) -> None:
+    """Refuse targets of which nothing could be said once all items are sampled.
 
     Parameters
     ----------
     targets
         What is counted, as for `stakes_of`.
-    outputs
-        The outputs of one item, with any predictions.
+    every
+        The outputs of each item, with any predictions.
     counting
         Whether what is to be used counts outputs, whatever they are worth, as baselines do.
 
     Raises
     ------
     InvalidInputError
-        Naming the targets, or what of them does not fit the item.
+        Naming the targets, or what of them does not fit an item.
+
+    Warns
+    -----
+    UserWarning
+        Naming targets for which no output of any item counts by its label; results leave them out.
     """
-    told = stakes_of(targets, outputs)
-    if counting and not any(stakes.counts for stakes in told.values()):
-        raise InvalidInputError(
-            "targets", f"{', '.join(told)} weigh outputs, and baselines count them", "Add ratio, or leave the baseline"
+    told = [stakes_of(targets, outputs) for outputs in every]
+    for each in told:
+        if counting and not any(stakes.counts for stakes in each.values()):
+            raise InvalidInputError(
+                "targets",
+                f"{', '.join(each)} weigh outputs, and baselines count them",
+                "Add ratio, or leave the baseline",
+            )
+    if any(outputs.label is None for outputs in every):  # classes are those of predictions, which are not known yet
+        return
+    names = {name for each in told for name in each}
+    empty = [name for name in told[0] if not any(each[name].total for each in told if name in each)]
+    if empty and len(empty) == len(names):
+        problem = f"no output of the items counts for {', '.join(empty)}"
+        raise InvalidInputError("targets", problem, "Name what occurs in the labels, or certify items that have it")
+    if empty:
+        warnings.warn(
+            f"targets: no output of the items counts for {', '.join(empty)}, which results leave out",
+            UserWarning,
+            stacklevel=3,
         )
 
 
-def left_out_words(targets: Sequence[Target], told: Collection[str], weighed: Collection[str]) -> tuple[str, ...]:
+def left_out_words(
+    targets: Sequence[Target], told: Collection[str], weighed: Collection[str], empty: Collection[str] = ()
+) -> tuple[str, ...]:
     """Say which targets were asked for and are not in a result, and why.
 
     Parameters
@@ -108,11 +132,16 @@ def left_out_words(targets: Sequence[Target], told: Collection[str], weighed: Co
         Names of those that the result has.
     weighed
         Names of those whose outputs are worth more than 1 or nothing, where a baseline counts.
+    empty
+        Names of those for which no output of any item counts.
     """
     missing = [target.name for target in targets if target.name not in told]
     weigh = [name for name in missing if name in weighed]
-    needy = [name for name in missing if name not in weighed]
+    absent = [name for name in missing if name in empty]
+    needy = [name for name in missing if name not in {*weighed, *empty}]
     sentences: list[str] = []
+    if absent:
+        sentences.append(f"Asked for and left out, since no output of the items counts: {', '.join(absent)}.")
     if weigh:
         sentences.append(
             f"Asked for and left out: {', '.join(weigh)}. Outputs are weighed there, and a baseline counts."

@@ -23,6 +23,7 @@ from localsmooth.results import (
     certifies_beyond,
     consistent,
     finite_reach,
+    without_empty,
 )
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.arrays.item import certify_item, certify_overlaps, counting_groups, item_stakes
@@ -78,13 +79,14 @@ def assemble(
         certified.append(consistent(certify(item, noise, settled)))
         rules.append(settled.sharing)
     tell_certifying(progress, len(items), len(items))
+    every, certified = {target for item in certified for target in item.targets}, without_empty(certified)
     limit = (
         None if certifies_beyond(certified, np.array(settings.budgets) > 0) else reach_of_shares(items, noise, settings)
     )
     run = _facts(items, noise, record, settings, rules, configuration, reach=finite_reach({"budget": reach}))
     told = {target for item in certified for target in item.targets}
     weighed = {name for item in items for name in _weighed(item, settings)}
-    run = replace(run, assumptions=(*run.assumptions, *left_out_words(settings.targets, told, weighed)))
+    run = replace(run, assumptions=(*run.assumptions, *left_out_words(settings.targets, told, weighed, every - told)))
     return build_dataset(certified, run if limit is None else replace(run, limit={"budget": limit}))
 
 

@@ -110,12 +110,13 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
         layouts = layouts_of(self.model, self.items, smoothing.layout)
         self.items.require_labels_within(self.model.classes, [made.outputs.shape for made in layouts])
         names = class_names_of(self.items, self.model)
+        every: list[Predicted] = []
         for item, made in zip(self.items, layouts, strict=True):
             nothing = np.zeros(made.outputs.labels.size, np.int64)
             label, ignored = item.label, ignored_outputs(item.label, self.items.ignore_label)
             flat = (None if each is None else each.ravel() for each in (label, ignored))
-            outputs = Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
-            require_stakes(settings.targets, outputs, counting=method is not None)
+            every.append(Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape))
+        require_stakes(settings.targets, every, counting=method is not None)
         if method is not None and method.draws and isinstance(smoothing.plan, PassPlan):
             raise InvalidInputError("passes", f"{method.name} draws in a way of its own", "Pass numbers of samples")
         plan = smoothing.planned(layouts)

@@ -21,6 +21,7 @@ from localsmooth.results import (
     certifies_beyond,
     consistent,
     finite_reach,
+    without_empty,
 )
 from localsmooth.runs import RunIdentity
 from localsmooth.tasks.asked_targets import left_out_words
@@ -111,11 +112,15 @@ def graph_result(
         clean=sampled.votes.clean,
         stakes={target: stakes.stake for target, stakes in valued.items()},
     )
+    (item,) = without_empty([consistent(item)])
+    told = set(item.targets)
     beyond = certifies_beyond([item], (rows[0] > 0) | (rows[1] > 0))
     limit = {} if beyond else reach_of_node_shares(graph, sampled.layout, nodes, settings, sampled.votes)
     run = graph_facts(sampled, asked, settings.sharing, record, configuration, reach=finite_reach(reach), limit=limit)
-    run = replace(run, assumptions=(*run.assumptions, *left_out_words(settings.targets, set(standing), weighed)))
-    return build_dataset([consistent(item)], run)
+    run = replace(
+        run, assumptions=(*run.assumptions, *left_out_words(settings.targets, told, weighed, set(standing) - told))
+    )
+    return build_dataset([item], run)
 
 
 def graph_facts(

@@ -117,7 +117,7 @@ class GraphTask(TunableGraph, Task[SampledGraph, GraphSettings]):
         truth, nothing = self.graph.labels[self.nodes], np.zeros(self.nodes.size, np.int64)
         known = truth if bool((truth != UNLABELED).all()) else None
         outputs = Predicted(nothing, known, nothing, None, self.class_names)
-        require_stakes(settings.targets, outputs, counting=settings.baseline is not None)
+        require_stakes(settings.targets, [outputs], counting=settings.baseline is not None)
         if not settings.needs_scores and plan.stop is None:
             require_certifiable(plan.n_bound, settings.alpha, self.nodes.size, strategy=settings.simultaneous)
         sequence = plan.stop.sequence if isinstance(plan.stop, StopWhenDecided) else None
