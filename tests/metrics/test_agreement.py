@@ -11,7 +11,7 @@ from rich.console import Console
 
 from localsmooth.certificates import ABSTAIN
 from localsmooth.cli.summary import print_summary
-from localsmooth.metrics import Kept, clean_agreement
+from localsmooth.metrics import CleanAgreement, Kept, clean_agreement
 from localsmooth.report import render_report
 from localsmooth.results import CertifiedCurve, ItemResult, Stake, build_dataset, load, save
 
@@ -71,6 +71,13 @@ def test_a_class_that_is_lost_is_named_and_one_that_keeps_half_is_not():
     assert sentence.startswith(
         "Smoothing loses the class 'cat': of 5 outputs that the model predicts as it without noise, 40 % keep it."
     )
+
+
+def test_many_classes_that_are_lost_are_one_sentence():
+    lost = tuple(Kept(f"class {k}", 10, k % 5, 0) for k in range(8))
+    (sentence,) = CleanAgreement(Kept("", 80, 16, 0), (*lost, Kept("sky", 10, 9, 9))).warnings
+    assert sentence.startswith("Smoothing loses 8 of 9 classes")
+    assert "worst 'class 0' (0 % of 10), 'class 5' (0 % of 10), 'class 1' (10 % of 10)." in sentence
 
 
 def shown(dataset: xr.Dataset) -> tuple[str, str]:

@@ -44,6 +44,15 @@ def test_votes_that_are_not_unanimous() -> None:
     assert said[2].startswith("More samples would help up to ε ≈ 0.0")
 
 
+def test_votes_of_which_most_are_unanimous() -> None:
+    """The largest budget that unanimous votes of all outputs reach, where a third of the outputs has no such votes."""
+    thresholds = np.full(SHAPE, 10 * SIGMA)
+    thresholds.ravel()[::3] = 0.1 * SIGMA
+    farthest = float(result(thresholds, "auto")["budget"].values[-1])
+    said = why_nothing(result(thresholds, [0.0, farthest]))
+    assert said[1] == "Too few outputs have unanimous votes for what N₂ = 300 can reach; the median output has."
+
+
 def test_votes_that_no_samples_make_unanimous() -> None:
     """A third for the last class, less for the others, and the first without noise: no class is the majority."""
 

@@ -15,6 +15,9 @@ from localsmooth.results import run_info
 
 __all__ = ["CleanAgreement", "Kept", "clean_agreement"]
 
+_NAMED = 3  # classes that are lost, each in a sentence of its own
+_ELSEWHERE = "Certified shares of other classes, such as a background, say nothing about it; try smaller noise levels."
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -70,13 +73,20 @@ class CleanAgreement:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each class of which less than half is left under noise."""
+        """Sentences on classes of which less than half is left under noise; one on all of them where they are many."""
+        lost = [one for one in self.classes if 2 * one.candidate < one.clean]
+        if len(lost) > _NAMED:
+            worst = sorted(lost, key=lambda one: one.candidate_share)[:_NAMED]
+            named = ", ".join(f"{one.name!r} ({int(100 * one.candidate_share)} % of {one.clean})" for one in worst)
+            return (
+                f"Smoothing loses {len(lost)} of {len(self.classes)} classes: less than half of the outputs that the "
+                f"model predicts as them without noise keep them; worst {named}. Certified "
+                "shares of other classes, such as a background, say nothing about these; try smaller noise levels.",
+            )
         return tuple(
             f"Smoothing loses the class {one.name!r}: of {one.clean} outputs that the model predicts as it without "
-            f"noise, {int(100 * one.candidate_share)} % keep it. Certified shares of other classes, such as a "
-            "background, say nothing about it; try smaller noise levels."
-            for one in self.classes
-            if 2 * one.candidate < one.clean
+            f"noise, {int(100 * one.candidate_share)} % keep it. {_ELSEWHERE}"
+            for one in lost
         )
 
 

@@ -83,7 +83,11 @@ def _unsure(dataset: xr.Dataset, run: RunInfo) -> list[str]:
     sentences: list[str] = []
     if run.saving is None and counted.any():
         share = float(np.median(dataset["votes"].values[counted])) / run.n_bound
-        sentences.append(f"The votes are not unanimous enough: the median output has {percent(share)} of them.")
+        sentences.append(
+            f"Too few outputs have unanimous votes for what N₂ = {run.n_bound} can reach; the median output has."
+            if share == 1
+            else f"The votes are not unanimous enough: the median output has {percent(share)} of them."
+        )
     helps = [f"{symbol(kind)} ≈ {rounded_down(limit)}" for kind, limit in run.limit.items() if limit > 0]
     if helps:
         sentences.append(f"More samples would help up to {' and '.join(helps)}.")

@@ -142,8 +142,8 @@ def acr_text(radius: AverageRadius, digits: int) -> str:
 
 
 TAIL_NOTE = (
-    "≥: some outputs are still certified at the largest budget, beyond which nothing was computed; larger budgets "
-    "would show more."
+    "≥: some outputs are still certified at the largest budget, beyond which nothing was computed: larger budgets "
+    "may show more."
 )
 
 
@@ -185,9 +185,11 @@ def headline_rule(*datasets: xr.Dataset) -> str:
 
 
 def table_budgets(results: Mapping[str, xr.Dataset], count: int = 6) -> list[float]:
-    """A few budgets of the first data set, from the smallest to the last at which anything is certified."""
+    """Budgets of the first data set: all if they are few, else some up to the last at which anything is certified."""
     dataset = next(iter(results.values()))
     budgets = dataset["budget"].values
+    if len(budgets) <= count:
+        return budgets.tolist()
     alive = np.flatnonzero((dataset["certified"] > 0).any(("item", "target", "bound")).values)
     last = int(alive[-1]) if alive.size else len(budgets) - 1
     places = np.unique(np.linspace(0, last, count).round().astype(int))

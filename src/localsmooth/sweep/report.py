@@ -49,7 +49,7 @@ def sweep_page(sweep: Sweep, outcomes: Sequence[Outcome]) -> SweepPage:
     if tails:
         notes.append(
             f"At {len(tails)} points more than 1 % of the radius lies beyond the largest budget, where nothing was "
-            "computed: larger budgets would show more."
+            "computed: larger budgets may show more."
         )
     return SweepPage(
         title=sweep.section.title,
