@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from localsmooth.metrics import CleanAgreement, clean_agreement
+from localsmooth.metrics import CleanAgreement, clean_agreement, numbering_words
 from localsmooth.report import (
     TAIL_NOTE,
     acr_text,
@@ -79,6 +79,8 @@ def print_summary(results: Mapping[str, xr.Dataset], console: Console) -> None:
         }
         shown = ", ".join(f"{word} {value:.3f}" for word, value in known.items() if value is not None)
         console.print(f"{method}: {shown}")
+        if sentence := numbering_words(dataset):
+            console.print(f"  {sentence}", style="bold", markup=False, highlight=False)
         if run.proven:
             items = dataset.sizes["item"]
             words = f"Each of {items} items holds" if items > 1 else "The certificate holds"

@@ -3,6 +3,7 @@
 from localsmooth.metrics.agreement import CleanAgreement, Kept, clean_agreement
 from localsmooth.metrics.comparison import Domination, OperatingPoint, dominates, dominations, front
 from localsmooth.metrics.curves import AverageRadius, average_certifiable_radius, certified_fractions, mean_curve
+from localsmooth.metrics.numbering import numbering_words
 from localsmooth.metrics.predictions import (
     ABSTAIN,
     abstention_rate,
@@ -36,6 +37,7 @@ __all__ = [
     "keeps_alone",
     "mean_curve",
     "mean_iou",
+    "numbering_words",
     "pareto_front",
     "scale_words",
     "weakest_part",

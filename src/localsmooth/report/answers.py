@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from localsmooth.metrics import Weakest, abstention_rate, clean_agreement, keeps_alone, weakest_part
+from localsmooth.metrics import Weakest, abstention_rate, clean_agreement, keeps_alone, numbering_words, weakest_part
 from localsmooth.report.panel import panel_of
 from localsmooth.report.summary import (
     best_curve,
@@ -195,7 +195,7 @@ def _undisturbed(asked: _Asked) -> list[str]:
     words = f"{percent(whole.candidate_share)} of the {asked.outputs} are predicted as without noise"
     if whole.certified != whole.candidate:
         words += f" ({percent(whole.certified_share)} without those that abstain)"
-    return [f"{words}.", "This is measured, not promised."]
+    return [f"{words}.", "This is measured, not promised.", *filter(None, [numbering_words(asked.dataset)])]
 
 
 def _weakest_class(asked: _Asked) -> list[str]:
