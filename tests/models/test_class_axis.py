@@ -135,6 +135,10 @@ def test_channels_last_files(tmp_path: Path) -> None:
     assert (model(batch).argmax(1) == wanted.argmax(1)).all()
     with pytest.raises(InvalidInputError, match="class_axis"):
         onnx(path, bounds=(0, 1))(batch)
+    for wrong, classes in ((1, 5), (2, 4)):
+        with pytest.raises(InvalidInputError, match=rf"class_axis: .* {classes} classes on axis {wrong} .*axis 3 they"):
+            onnx(path, bounds=(0, 1), class_axis=wrong)(batch)
+        assert onnx(path, bounds=(0, 1), class_axis=wrong, classes=classes)(batch).shape[1] == classes
 
 
 def test_whole_runs_know_what_is_said_and_what_was_told_once() -> None:

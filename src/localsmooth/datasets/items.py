@@ -121,7 +121,7 @@ class ItemSet:
                     "labels",
                     f'item "{item.name}": labels have shape {item.label.shape}, predictions {output_shape}',
                     "Give one label per prediction; a model whose scores are coarser can have them interpolated "
-                    "(upsample=True)",
+                    "(upsample=True), one whose classes lie on another axis names it (class_axis=)",
                 )
             if self.ignore_label is not None and bool((item.label == self.ignore_label).all()):
                 raise InvalidInputError(

@@ -23,6 +23,7 @@ from localsmooth.models.outputs import (
     classes_first,
     cropped,
     require_classes_first,
+    require_fitting_axis,
     resized,
 )
 from localsmooth.models.preprocessing import Number, Preprocessing
@@ -126,7 +127,7 @@ class Adapter(Model):
             )
 
     _axis_told = False  # whether the shape of some output told that classes are on axis 1
-    _classes_inferred = False  # whether the number of classes was read off axis 1 of the outputs
+    _classes_inferred = False  # whether the number of classes was read off the axis of the outputs that has them
     _levels: Float[np.ndarray, "..."] | None = None  # what the network is told
     _channel: tuple[object, torch.Tensor] | None = None  # that, for batches of one shape on one device
     _map: tuple[object, torch.Tensor] | None = None  # the same for the denoiser
@@ -219,6 +220,8 @@ class Adapter(Model):
         said = self._class_axis is not None
         scored = self._threshold is not None or self.output is not OutputKind.LABELS
         if self._class_axis is not None:
+            if self._classes_inferred and isinstance(self._class_axis, int):
+                require_fitting_axis(tuple(raw.shape), self._class_axis, tuple(batch.shape[2:]))
             raw = classes_first(raw, self._class_axis, labels=not scored)
         if raw.ndim < 1 or raw.shape[0] != batch.shape[0]:
             raise InvalidInputError(
@@ -230,7 +233,7 @@ class Adapter(Model):
         padded = self._preprocessing.padded_shape(spatial)
         if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
             wanted = None if self._threshold is not None else self.classes
-            require_classes_first(raw, padded, wanted, inferred=self._classes_inferred, said=said)
+            require_classes_first(raw, padded, wanted, inferred=self._classes_inferred and not said, said=said)
             if wanted is not None and not said:
                 self._require_told(tuple(raw.shape), padded, wanted)
             if low and self._upsample is None and raw.ndim == 3 and not said:

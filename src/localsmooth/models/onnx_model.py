@@ -116,7 +116,7 @@ class OnnxModel(Adapter):
         self._output_name = self._choose_output(output_name)
         if classes is None and threshold is None and output is not OutputKind.LABELS:
             classes = self._fixed_classes(1 if class_axis is None else class_axis)
-            self._classes_inferred = class_axis is None
+            self._classes_inferred = True
         super().__init__(
             bounds=bounds,
             classes=classes,

@@ -19,6 +19,7 @@ __all__ = [
     "named_output",
     "output_tensor",
     "require_classes_first",
+    "require_fitting_axis",
     "resized",
 ]
 
@@ -214,6 +215,37 @@ def _proportional(sizes: tuple[int, ...], spatial: tuple[int, ...]) -> bool:
     return same or (
         len(sizes) > 1 and all(size * spatial[0] == sizes[0] * of for size, of in zip(sizes, spatial, strict=True))
     )
+
+
+def require_fitting_axis(shape: tuple[int, ...], axis: int, spatial: tuple[int, ...]) -> None:
+    """Refuse an axis of classes whose number is nobody's word, where the other axes cover the input with another one.
+
+    Parameters
+    ----------
+    shape
+        Of what the network returned, its batch axis first.
+    axis
+        Where its classes are said to be.
+    spatial
+        The spatial shape of the input.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the axis that fits.
+    """
+    rest = {place: (*shape[1:place], *shape[place + 1 :]) for place in range(1, len(shape))}
+    said = axis if axis > 0 else len(shape) + axis
+    if said not in rest or not spatial or _proportional(rest[said], spatial):
+        return
+    for place, outputs in rest.items():
+        if outputs == spatial:
+            raise InvalidInputError(
+                "class_axis",
+                f"outputs of shape {shape} would be {shape[said]} classes on axis {said} for {rest[said]} outputs of "
+                f"inputs {spatial}; with classes on axis {place} they are one for each",
+                f"Pass class_axis={place}, or say that there are classes={shape[said]}",
+            )
 
 
 def resized(
