@@ -363,3 +363,9 @@ def test_the_certified_graph_is_no_calibration(folder: Path) -> None:
     graphs.save_npz(graph(0), folder / "other.npz")
     with pytest.raises(InvalidInputError, match="kind: got 'flips'"):
         invoke("tune", folder / "run.toml", "--flips", "flips")
+
+
+def test_each_probability_at_the_edge_is_said() -> None:
+    (largest, smallest) = tuned().at_edge
+    assert largest == "The best θ⁻, 0.9, is the largest that was tried: [tune] levels above it may be better."
+    assert smallest == "The best θ⁻, 0.5, is the smallest that was tried: [tune] levels below it may be better."

@@ -8,7 +8,7 @@ from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.stakes import Predicted, Stakes
 from localsmooth.tasks.targets import TARGETS, Accuracy, Agreement, OfClass, Ratio, Target
 
-__all__ = ["as_targets", "left_out_words", "require_stakes", "stakes_of"]
+__all__ = ["as_targets", "left_out_words", "require_classes", "require_stakes", "stakes_of"]
 
 
 def as_targets(given: Sequence[Target | str] | None, field: str = "targets") -> tuple[Target, ...]:
@@ -73,6 +73,30 @@ def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Sta
     return told
 
 
+def require_classes(targets: Sequence[Target], names: Sequence[str], field: str = "targets") -> None:
+    """Refuse targets of classes that there are not.
+
+    Parameters
+    ----------
+    targets
+        What is counted.
+    names
+        Name of each class.
+    field
+        What errors call the argument.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the target.
+    """
+    for target in targets:
+        try:
+            target.require_classes(names)
+        except InvalidInputError as error:
+            raise InvalidInputError(field, f"{target.name}: {error.problem}", error.remedy) from error
+
+
 def require_stakes(targets: Sequence[Target], outputs: Predicted, *, counting: bool) -> None:
     """Refuse targets of which nothing could be said once an item is sampled.
 
@@ -90,6 +114,7 @@ def require_stakes(targets: Sequence[Target], outputs: Predicted, *, counting: b
     InvalidInputError
         Naming the targets, or what of them does not fit the item.
     """
+    require_classes(targets, outputs.class_names)
     told = stakes_of(targets, outputs)
     if counting and not any(stakes.counts for stakes in told.values()):
         raise InvalidInputError(
