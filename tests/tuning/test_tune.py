@@ -399,7 +399,9 @@ def test_localized_noise_at_the_edge_is_said() -> None:
     candidates = ls.grid_candidates([0.05, 0.2], cells=[(2, 3)], ratios=[8.0])
     found = ls.tune(task(local), SETTINGS, candidates, work=3000, draws=1, executor="serial")
     assert found.best.entry.candidate.name == "2×3 0.2 … 1.6"
-    assert found.at_edge == ("The best level, 0.2, is the largest that was tried: [tune] levels above it may be better.",)
+    assert found.at_edge == (
+        "The best level, 0.2, is the largest that was tried: [tune] levels above it may be better.",
+    )
 
 
 def test_what_was_said_on_the_command_line_is_written_down(folder: Path) -> None:
