@@ -367,8 +367,8 @@ def test_the_certified_graph_is_no_calibration(folder: Path) -> None:
 
 def test_each_probability_at_the_edge_is_said() -> None:
     (largest, smallest) = tuned().at_edge
-    assert largest == "The best θ⁻, 0.9, is the largest that was tried: [tune] levels above it may be better."
-    assert smallest == "The best θ⁻, 0.5, is the smallest that was tried: [tune] levels below it may be better."
+    assert largest == "The best θ⁻, 0.9, is the largest that was tried: [tune] deletions above it may be better."
+    assert smallest == "The best θ⁻, 0.5, is the smallest that was tried: [tune] deletions below it may be better."
 
 
 def test_the_calibration_graph_has_the_class_names_of_the_certified_one(folder: Path) -> None:

@@ -24,7 +24,7 @@ from localsmooth.tuning.pilot import Entry, Pilots, require_plain_seed
 
 __all__ = ["Tuning", "tune"]
 
-_KINDS_OF_LEVELS = ("θ⁺", "θ⁻")
+_FLIPS = {"θ⁺": "additions", "θ⁻": "deletions"}  # keys of [tune], in the order of levels
 _EVERY = 10.0  # seconds between two lines about candidates that are tried
 
 
@@ -83,7 +83,7 @@ class Tuning:
         (near, far), tried = _ends(self.best), [_ends(one) for one in self.tried]
         nearest, farthest = (np.array(each) for each in zip(*tried, strict=True))
         said = list[str]()
-        for kind, called in enumerate(_KINDS_OF_LEVELS if near.size > 1 else ("level",)):
+        for kind, called in enumerate(_FLIPS if near.size > 1 else ("level",)):
             low, high = nearest[:, kind], farthest[:, kind]
             if np.isclose(np.ptp(low), 0) and np.isclose(np.ptp(high), 0):
                 continue  # there was nothing to choose from
@@ -271,7 +271,8 @@ def _ends(tried: Tried) -> tuple[Float[np.ndarray, " parameters"], Float[np.ndar
 
 
 def _edge(called: str, level: float, end: str, beyond: str) -> str:
-    return f"The best {called}, {number(level)}, is the {end} that was tried: [tune] levels {beyond} it may be better."
+    key = _FLIPS.get(called, "levels")
+    return f"The best {called}, {number(level)}, is the {end} that was tried: [tune] {key} {beyond} it may be better."
 
 
 def _require(
