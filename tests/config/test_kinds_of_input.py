@@ -323,6 +323,13 @@ def test_calibration_is_of_the_same_kind(folder: Path) -> None:
     found = contest_of(tokens, folder)
     assert next(each.name for each in found.candidates if "windows" in each.name) == "2 windows 0.1 … 0.15"
     assert found.looked_at == "1 calibration items"
+    names = '\nclass_names = ["low", "high"]'
+    unnamed = POINTS["data"].replace("[1, 2]" + names, "[0]")
+    for data, kept in ((POINTS, unnamed), (dict(TOKENS, data=TOKENS["data"] + names), other)):
+        assert "class_names" not in kept
+        made = load_configuration(write(folder, data, calibration=kept))
+        assert isinstance(made, Configuration)
+        assert made.calibration_task(made.build_model()).items.class_names == ["low", "high"]
 
 
 def test_plans_show_tokens_under_noise(folder: Path) -> None:

@@ -110,6 +110,7 @@ BESIDE = (
     "segmenter.pt2",
     "denoiser.safetensors",
     "graph.npz",
+    "mean.safetensors",
     "sentences.txt",
     "others.txt",
     "tags.txt",

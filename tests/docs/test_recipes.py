@@ -179,6 +179,42 @@ def tokens_are_named(names: dict[str, Any]) -> None:
     assert names["result"]["candidate"].shape == (1, 4)
 
 
+def each_time_step_is_certified(names: dict[str, Any]) -> None:
+    assert names["result"]["prediction"].shape == (2, 40)
+    certified_at_zero(names)
+
+
+def a_module_is_trained_and_certified(names: dict[str, Any]) -> None:
+    pairs_are_certified(names)
+    accuracy = names["result"]["certified"].sel(target="accuracy", bound="envelope", additions=0, deletions=0)
+    assert accuracy.item() > 0.5 * len(names["split"].test)
+    seen = []
+
+    class Seeing(type(names["module"])):
+        def forward(self, attributes: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+            seen.append((self.training, torch.is_grad_enabled(), attributes, edge_index))
+            return super().forward(attributes, edge_index)
+
+    graph, graphs = names["graph"], names["graphs"]
+    with seeded(0):
+        looking = Seeing(graph.width, graph.classes).eval()
+    task = graphs.GraphTask(graphs.EdgeIndexClassifier(looking, graph.classes), graph, names["split"].test)
+    names["ls"].certify(task, names["ls"].Smoothing(names["layout"], names["ls"].SamplingPlan(4, 8)), names["pairs"])
+    for training, gradients, attributes, edges in seen:
+        copies = len(attributes) // graph.nodes
+        assert not training
+        assert not gradients
+        assert (attributes.dtype, edges.dtype) == (torch.float32, torch.int64)
+        assert attributes.shape == (copies * graph.nodes, graph.width)
+        assert set(attributes.unique().tolist()) <= {0.0, 1.0}
+        assert attributes.device.type == edges.device.type == "cpu"
+        assert (edges[0] != edges[1]).all()
+        one = torch.from_numpy(graph.edge_index)
+        assert set(map(tuple, one.T.tolist())) == set(map(tuple, one.flip(0).T.tolist()))
+        assert torch.equal(edges, torch.cat([one + copy * graph.nodes for copy in range(copies)], dim=1))
+    assert max(len(attributes) for _, _, attributes, _ in seen) > graph.nodes
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "A Hugging Face segmenter": named_and_certified_at_zero,
     "A Hugging Face tagger": tokens_are_named,
@@ -200,7 +236,9 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Evidence for a reviewer": evidence_is_complete,
     "Scores in place of votes": scores_are_relied_on,
     "Early stopping": samples_are_saved,
+    "A signal": each_time_step_is_certified,
     "The nodes of a graph": pairs_are_certified,
+    "A message-passing module of your own": a_module_is_trained_and_certified,
     "An adversary of whole bits": only_deletions,
     "Reading a result": certified_at_zero,
 }

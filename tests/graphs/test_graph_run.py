@@ -78,6 +78,31 @@ def test_training_lowers_the_loss_and_keeps_the_best_epoch(digits):
     assert all(torch.equal(networks[0][key], networks[1][key]) for key in networks[0])
 
 
+class _Plain(torch.nn.Module):
+    """A network that is known only as something to call."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, attributes, edge_index):
+        return self.network(attributes, edge_index)
+
+
+def test_any_module_is_trained_like_a_network_of_the_package(digits):
+    layout = cluster_layout(metis_clusters(digits, 2), digits.adjacency, addition=(0.02, 0.02), deletion=(0.1, 0.3))
+    split = split_per_class(digits.labels, per_class=5)
+    losses = []
+    for wrap in (lambda network: network, _Plain):
+        with seeded(0):
+            network = wrap(GCN(digits.width, digits.classes, (16,)))
+        report = train_with_noise(network, digits, split, layout, NodeTrainingOptions(learning_rate=0.02, epochs=10))
+        assert not network.training
+        losses.append((report.losses, report.validation_losses))
+    np.testing.assert_allclose(losses[0][0], losses[1][0], rtol=1e-3)
+    np.testing.assert_allclose(losses[0][1], losses[1][1], rtol=1e-3)
+
+
 def test_self_labels_leave_known_labels_and_validation_alone(digits):
     split = split_per_class(digits.labels, per_class=5)
     graph, wide = self_labeled(digits, split, np.zeros(digits.nodes, int))

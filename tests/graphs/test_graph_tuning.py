@@ -363,3 +363,25 @@ def test_the_certified_graph_is_no_calibration(folder: Path) -> None:
     graphs.save_npz(graph(0), folder / "other.npz")
     with pytest.raises(InvalidInputError, match="kind: got 'flips'"):
         invoke("tune", folder / "run.toml", "--flips", "flips")
+
+
+def test_each_probability_at_the_edge_is_said() -> None:
+    (largest, smallest) = tuned().at_edge
+    assert largest == "The best θ⁻, 0.9, is the largest that was tried: [tune] deletions above it may be better."
+    assert smallest == "The best θ⁻, 0.5, is the smallest that was tried: [tune] deletions below it may be better."
+
+
+def test_the_calibration_graph_has_the_class_names_of_the_certified_one(folder: Path) -> None:
+    def names() -> tuple[str, ...]:
+        made = load_configuration(folder / "run.toml")
+        assert isinstance(made, GraphConfiguration)
+        return made.tuning_data(CANDIDATES[0].layout.on).graph.class_names  # pyright: ignore
+
+    certified = replace(graph(1), class_names=("left", "right"))
+    graphs.save_npz(certified, folder / "certified.npz")
+    assert names() == ("left", "right")
+    graphs.save_npz(replace(certified, class_names=("left", "right", "neither")), folder / "certified.npz")
+    assert names() == ()  # of another number of classes
+    (folder / "run.toml").write_text(FILE.replace("alpha = 0.05", 'alpha = 0.05\ntargets = ["class:up"]'))
+    with pytest.raises(InvalidInputError, match="targets: class:up: 'up' is none of the classes"):
+        invoke("tune", folder / "run.toml")

@@ -337,3 +337,82 @@ def test_values_are_written_as_they_are_read(tmp_path: Path) -> None:
     assert read_toml(file) == values
     with pytest.raises(InvalidInputError, match="when"):
         to_toml({"when": object()})
+
+
+NAMED = changed(CONFIG, ("items = [0, 1]", 'items = [0, 1]\nclass_names = ["ground", "disc"]'))
+
+
+def test_calibration_items_have_the_class_names_of_the_data(folder: Path) -> None:
+    asked = changed(NAMED, ("alpha = 0.05", 'alpha = 0.05\ntargets = ["ratio", "class:disc"]'))
+    (folder / "run.toml").write_text(asked, encoding="utf-8")
+    done = invoke("tune", folder / "run.toml", "--work", 1500, "--target", "class:disc", "--json")
+    assert done.exit_code == 0, done.output
+    made = load_configuration(folder / "run.toml")
+    assert isinstance(made, Configuration)
+    assert made.calibration_task(made.build_model()).items.class_names == ["ground", "disc"]
+
+
+def test_classes_that_there_are_not_are_refused_before_anything_is_tried(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localsmooth.tuning.search.Pilots", None)
+    for targets, options, message in (
+        ('["class:disk"]', (), r"certificate\.targets: class:disk: 'disk' is none of the classes.*ground, disc$"),
+        ('["ratio"]', ("--target", "class:disk"), r"target: class:disk: .*ground, disc$"),
+        ('["ratio"]', ("--floor", "class:disk=0.5"), r"floor: class:disk: .*ground, disc$"),
+        ('[{ kind = "foreground", background = ["disk"] }]', (), r"certificate\.targets: foreground: 'disk' is none"),
+    ):
+        asked = changed(NAMED, ("alpha = 0.05", f"alpha = 0.05\ntargets = {targets}"))
+        (folder / "run.toml").write_text(asked, encoding="utf-8")
+        with pytest.raises(InvalidInputError, match=message):
+            invoke("tune", folder / "run.toml", "--work", 1500, *options)
+    unnamed = changed(CONFIG, ("alpha = 0.05", 'alpha = 0.05\ntargets = ["class:disc"]'))
+    (folder / "run.toml").write_text(unnamed, encoding="utf-8")
+    for command in ("tune", "plan"):
+        with pytest.raises(InvalidInputError, match=r"class 0, class 1 \(or say what they are called: class_names\)"):
+            invoke(command, folder / "run.toml")
+    other = changed(NAMED, ("items = [2, 3]", 'items = [2, 3]\nclass_names = ["disc", "ground"]'))
+    (folder / "run.toml").write_text(other, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"calibration\.class_names: \[data\] names the classes otherwise"):
+        load_configuration(folder / "run.toml")
+
+
+def test_a_choice_at_the_edge_of_what_was_tried_is_said() -> None:
+    def edge(levels: list[float], floor: float) -> tuple[str, ...]:
+        aim = ls.Aim(floor={"accuracy": floor})
+        candidates = isotropic_candidates(levels)
+        found = ls.tune(task(local), SETTINGS, candidates, work=2000, aim=aim, draws=1, executor="serial")
+        assert str(found).splitlines()[1:] == ["Isotropic noise was best.", *found.at_edge]
+        return found.at_edge
+
+    assert edge([0.05, 0.1], 0.9) == (
+        "The best level, 0.1, is the largest that was tried: [tune] levels above it may be better.",
+    )
+    assert edge([0.3, 30.0], 0.9) == (
+        "The best level, 0.3, is the smallest that was tried: [tune] levels below it may be better.",
+    )
+    assert edge([0.05, 0.3, 30.0], 0.9) == ()
+    assert edge([0.3], 0.9) == ()
+
+
+def test_localized_noise_at_the_edge_is_said() -> None:
+    candidates = ls.grid_candidates([0.05, 0.2], cells=[(2, 3)], ratios=[8.0])
+    found = ls.tune(task(local), SETTINGS, candidates, work=3000, draws=1, executor="serial")
+    assert found.best.entry.candidate.name == "2×3 0.2 … 1.6"
+    assert found.at_edge == (
+        "The best level, 0.2, is the largest that was tried: [tune] levels above it may be better.",
+    )
+
+
+def test_what_was_said_on_the_command_line_is_written_down(folder: Path) -> None:
+    options = ("--work", 1500, "--at", 0.25, "--floor", "agreement=0.5", "--floor", "class:class 1=0.5")
+    done = invoke("tune", folder / "run.toml", *options)
+    assert done.exit_code == 0, done.output
+    assert "Nothing is kept until it ends" in done.stderr.splitlines()[0]
+    said = "Chosen on the command line: --work 1500 --floor agreement=0.5 --floor 'class:class 1=0.5' --at 0.25"
+    assert said in done.stdout
+    lines = (folder / "run-tuned.toml").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == f"# {said}"
+    assert lines[2].startswith(("# isotropic", "# 2×2"))
+    assert invoke("tune", folder / "run.toml").exit_code == 0
+    assert "command line" not in (folder / "run-tuned.toml").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -48,8 +49,8 @@ def tune(
     as_json: bool,
 ) -> None:
     """Find the noise that certifies most for a budget of work, and write the file that certifies with it."""
-    told = Teller()
-    told.say(f"Tuning {config}: loading the model and what it is tried on")
+    told, asked = Teller(), work
+    told.say(f"Tuning {config}: loading the model and what it is tried on. Nothing is kept until it ends")
     sys.path.insert(0, str(config.resolve().parent))
     out = config.with_name(f"{config.stem}-tuned.toml") if out is None else out
     require_beside(config, out)
@@ -91,7 +92,8 @@ def tune(
             trained=contest.trained,
             tell=told.say,
         )
-    note = _note(found, config, contest.looked_at)
+    chosen = _command_line(work=asked, time=time, floor=floor, target=target, at=at, flips=flips, locality=locality)
+    note = _note(found, config, contest.looked_at, chosen)
     write_tuned(config, out, found, contest.items, note)
     if as_json:
         print(json.dumps(_described(found, out), indent=1))
@@ -127,23 +129,9 @@ def _floors(given: list[str]) -> dict[str, float]:
     return made
 
 
-def _wanted(aim: Aim) -> str:
-    target = aim.target if isinstance(aim.target, str) else aim.target.name
-    kind = "" if aim.kind is None else f", {aim.kind}"
-    return (f"ACR of {target}" if aim.at is None else f"{target} at ε = {aim.at:g}") + kind
-
-
-def _expected(tried: Tried, aim: Aim) -> str:
-    seen = tried.forecast
-    if aim.at is None:
-        return f"{seen.radius:.3f} ± {seen.radius_error:.3f}"
-    place = int(np.searchsorted(seen.budgets, aim.at))
-    return f"{seen.curve[place]:.3f} ({seen.low[place]:.3f}–{seen.high[place]:.3f})"
-
-
 def _table(found: Tuning) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title=f"Expected at {found.work:,.0f} passes an item")
-    for heading in ("candidate", "groups", "N₁", "N₂", _wanted(found.aim), *found.aim.floor, "pilot"):
+    for heading in ("candidate", "groups", "N₁", "N₂", found.aim.words, *found.aim.floor, "pilot"):
         table.add_column(heading, justify="left" if heading == "candidate" else "right")
     shown = list(found.tried[:_ROWS])
     for one in shown if found.isotropic in shown else [*shown, found.isotropic]:
@@ -151,7 +139,7 @@ def _table(found: Tuning) -> Table:
         mark = " (chosen)" if one is found.best else ""
         cells = [f"{quality[name]:.3f}" for name in found.aim.floor]
         groups = str(_groups(one))
-        numbers = (groups, f"{plan.n_candidate:,}", f"{plan.n_bound:,}", _expected(one, found.aim), *cells)
+        numbers = (groups, f"{plan.n_candidate:,}", f"{plan.n_bound:,}", one.forecast.expected(found.aim.at), *cells)
         table.add_row(one.entry.candidate.name + mark, *numbers, f"{one.samples} of each")
     return table
 
@@ -179,18 +167,21 @@ def _groups(tried: Tried) -> int:
     return tried.entry.assignment.subject.layouts[0].outputs.count
 
 
-def _note(found: Tuning, config: Path, looked_at: str) -> str:
-    best, other = found.best, found.isotropic
-    floor = "".join(f", {name} {best.forecast.quality[name]:.3f}" for name in found.aim.floor)
+def _note(found: Tuning, config: Path, looked_at: str, chosen: str) -> str:
     lines = [
         f"{MADE_BY} from {config.name}, on {looked_at}, for {found.work:,.0f} passes an item.",
-        f"{best.entry.candidate.name}: {_wanted(found.aim)} {_expected(best, found.aim)}{floor}.",
+        *chosen.splitlines(),
     ]
-    if best is other:
-        lines.append("Isotropic noise was best.")
-    else:
-        lines.append(f"The best isotropic noise, {other.entry.candidate.name}: {_expected(other, found.aim)}.")
-    return "\n".join([*lines, *_PROMISE])
+    return "\n".join([*lines, *str(found).splitlines(), *_PROMISE])
+
+
+def _command_line(**given: object) -> str:
+    """What was chosen on the command line, in a sentence; nothing where nothing was."""
+    words = list[str]()
+    for name, value in given.items():
+        for each in value if isinstance(value, list) else [] if value is None else [value]:
+            words += [f"--{name}", f"{each:.15g}" if isinstance(each, float) else str(each)]
+    return f"Chosen on the command line: {shlex.join(words)}" if words else ""
 
 
 def _described(found: Tuning, out: Path) -> dict[str, Any]:
@@ -218,11 +209,12 @@ def _described(found: Tuning, out: Path) -> dict[str, Any]:
     return {
         "file": str(out),
         "work": found.work,
-        "wanted": _wanted(found.aim),
+        "wanted": found.aim.words,
         "floor": dict(found.aim.floor),
         "best": one(found.best) | {"levels": levels.tolist()},
         "isotropic": one(found.isotropic),
         "tried": [one(tried) for tried in found.tried],
         "left_out": found.left_out,
+        "at_edge": list(found.at_edge),
         "promise": " ".join(_PROMISE),
     }

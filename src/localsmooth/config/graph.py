@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -296,7 +296,9 @@ class GraphConfiguration(NodeRunSection):
             raise ConfigurationError(
                 "calibration: this section is missing. Name a graph that is not certified, as in [graph]."
             )
-        graph, name = read_graph(self.calibration.data)
-        require_other_nodes(graph, read_graph(self.graph.data)[0])
+        (graph, name), certified = read_graph(self.calibration.data), read_graph(self.graph.data)[0]
+        require_other_nodes(graph, certified)
+        if not graph.class_names and graph.classes == certified.classes:
+            graph = replace(graph, class_names=certified.class_names)
         split, nodes = self.calibration.split(graph)
         return GraphData(graph, split, layout(graph), nodes, name)

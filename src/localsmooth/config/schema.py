@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -19,11 +20,12 @@ from localsmooth.config.noises import AnyNoise
 from localsmooth.config.plugins import PluginsSection
 from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import Section
+from localsmooth.config.targets import make_targets
 from localsmooth.config.tuning import TuneSection
 from localsmooth.datasets import ItemSet
 from localsmooth.locality import LevelsFile, item_digest, require_unseen
 from localsmooth.models import Model
-from localsmooth.tasks import Smoothing, Task
+from localsmooth.tasks import Smoothing, Task, require_classes
 from localsmooth.tasks.arrays import ArrayTask
 
 __all__ = ["Configuration", "LocalitySection"]
@@ -63,7 +65,8 @@ class Configuration(Section):
     """Where samples are drawn."""
     calibration: AnyData | None = None
     """Items for `localsmooth plan`, `tune` and `locality`, named as in `[data]`; none of them may be among those that
-    are certified. Beside points and tokens also arrays with coordinates or features first."""
+    are certified. Their classes are called as in `[data]`. Beside points and tokens also arrays with coordinates or
+    features first."""
     locality: LocalitySection | None = None
     """How `localsmooth locality` measures, if not by its defaults; not used otherwise."""
     tune: TuneSection | None = None
@@ -98,6 +101,13 @@ class Configuration(Section):
         if other and self.calibration is not None and self.calibration.lays_out != self.data.lays_out:
             own, named = (getattr(section, "kind", "others") for section in (self.data, self.calibration))
             raise ValueError(f'calibration.kind: "{named}" beside data of kind "{own}"; name inputs of the same kind')
+        return self
+
+    @model_validator(mode="after")
+    def _one_set_of_names(self) -> Configuration:
+        own, named = (getattr(section, "class_names", None) for section in (self.data, self.calibration))
+        if own is not None and named is not None and own != named:
+            raise ValueError("calibration.class_names: [data] names the classes otherwise; leave it out here")
         return self
 
     @property
@@ -143,6 +153,7 @@ class Configuration(Section):
         self.layout.require_unseen(task.items)
         if self.calibration is not None:
             _require_others(self.calibration.task(task.model).items, task.items)
+        self._require_classes(task)
         return task
 
     def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
@@ -167,7 +178,7 @@ class Configuration(Section):
         return self.task(), Smoothing(layout, plan, noise), proven
 
     def calibration_task(self, model: Model) -> ArrayTask:
-        """Load the items that may be looked at.
+        """Load the items that may be looked at; their classes are called as in `[data]`, unless the section says so.
 
         Parameters
         ----------
@@ -181,8 +192,11 @@ class Configuration(Section):
         InvalidInputError
             If one of them is to be certified.
         """
-        made = self._calibration().task(model)
-        _require_others(made.items, self.data.task(model).items)
+        made, certified = self._calibration().task(model), self.data.task(model).items
+        _require_others(made.items, certified)
+        if made.items.class_names is None:  # they are of one model, and called the same
+            made.items = replace(made.items, class_names=certified.class_names)
+        self._require_classes(made)
         return made
 
     def calibration_items(self) -> ItemSet:
@@ -201,6 +215,12 @@ class Configuration(Section):
         items = calibration.build()
         _require_others(items, self.data.build())
         return items
+
+    def _require_classes(self, task: ArrayTask) -> None:
+        """Refuse targets of classes that there are not, before anything is predicted."""
+        with within("certificate", self.certificate):
+            _, outputs = task.known()[0]
+            require_classes(make_targets(self.certificate.targets), outputs.class_names)
 
     def _calibration(self) -> DataSection:
         if self.calibration is None:

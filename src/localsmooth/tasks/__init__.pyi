@@ -2,7 +2,7 @@
 
 from . import arrays, graphs, points, tokens
 from .anytime import holds_anytime, require_anytime
-from .asked_targets import as_targets, stakes_of
+from .asked_targets import as_targets, require_classes, stakes_of
 from .base import Asked, Assignment, Task
 from .description import CHOSEN, sampled_at
 from .folders import TASKS, import_from_folders, task_of
@@ -79,6 +79,7 @@ __all__ = [
     "noise_from_configuration",
     "points",
     "require_anytime",
+    "require_classes",
     "require_few_budgets",
     "require_normalised_scores",
     "require_same_run",

@@ -9,7 +9,7 @@ from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.stakes import Predicted, Stakes
 from localsmooth.tasks.targets import TARGETS, Accuracy, Agreement, OfClass, Ratio, Target
 
-__all__ = ["as_targets", "left_out_words", "require_stakes", "stakes_of"]
+__all__ = ["as_targets", "left_out_words", "require_classes", "require_stakes", "stakes_of"]
 
 
 def as_targets(given: Sequence[Target | str] | None, field: str = "targets") -> tuple[Target, ...]:
@@ -74,6 +74,30 @@ def stakes_of(targets: Sequence[Target], outputs: Predicted) -> Mapping[str, Sta
     return told
 
 
+def require_classes(targets: Sequence[Target], names: Sequence[str], field: str = "targets") -> None:
+    """Refuse targets of classes that there are not.
+
+    Parameters
+    ----------
+    targets
+        What is counted.
+    names
+        Name of each class.
+    field
+        What errors call the argument.
+
+    Raises
+    ------
+    InvalidInputError
+        Naming the target.
+    """
+    for target in targets:
+        try:
+            target.require_classes(names)
+        except InvalidInputError as error:
+            raise InvalidInputError(field, f"{target.name}: {error.problem}", error.remedy) from error
+
+
 def require_stakes(targets: Sequence[Target], every: Sequence[Predicted], *, counting: bool) -> None:
     """Refuse targets of which nothing could be said once all items are sampled.
 
@@ -96,6 +120,8 @@ def require_stakes(targets: Sequence[Target], every: Sequence[Predicted], *, cou
     UserWarning
         Naming targets for which no output of any item counts by its label; results leave them out.
     """
+    for outputs in every:
+        require_classes(targets, outputs.class_names)
     told = [stakes_of(targets, outputs) for outputs in every]
     for each in told:
         if counting and not any(stakes.counts for stakes in each.values()):

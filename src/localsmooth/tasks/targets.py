@@ -44,6 +44,21 @@ class Target(ABC):
         """What a prediction must be equal to in order to count; labels, or else clean predictions."""
         return outputs.reference
 
+    def require_classes(self, names: Sequence[str]) -> None:
+        """Refuse classes of the target that there are not, before anything is predicted.
+
+        Parameters
+        ----------
+        names
+            Name of each class.
+
+        Raises
+        ------
+        InvalidInputError
+            Naming the class.
+        """
+        del names
+
     @abstractmethod
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
         """What each output would be worth; called where there is a reference, if one is needed."""
@@ -153,11 +168,17 @@ class Foreground(Target):
         for given in self.background:
             _require_class("background", given)
 
+    def require_classes(self, names: Sequence[str]) -> None:
+        """Refuse a background of other classes."""
+        self._unwanted(names)
+
     def worth(self, outputs: Predicted) -> Float[np.ndarray, "outputs"]:
         """1 outside the background."""
-        unwanted = [_class_number(given, outputs.class_names, "background") for given in self.background]
         assert outputs.reference is not None
-        return (~np.isin(outputs.reference, unwanted)).astype(np.float64)
+        return (~np.isin(outputs.reference, self._unwanted(outputs.class_names))).astype(np.float64)
+
+    def _unwanted(self, names: Sequence[str]) -> list[int]:
+        return [_class_number(given, names, "background") for given in self.background]
 
 
 @dataclass(frozen=True)
@@ -190,12 +211,18 @@ class OfClass(Target):
             If there is no such class, or its number is the name of another one: results would show that as its name.
         """
         assert outputs.reference is not None
-        names = outputs.class_names
+        return (outputs.reference == self._number(outputs.class_names)).astype(np.float64)
+
+    def require_classes(self, names: Sequence[str]) -> None:
+        """Refuse another class, and a number that is the name of another one."""
+        self._number(names)
+
+    def _number(self, names: Sequence[str]) -> int:
         number = _class_number(self.of, names, "of")
         if not isinstance(self.of, str) and str(self.of) in names and names[number] != str(self.of):
             problem = f'class number {self.of} is called "{names[number]}", and another class "{self.of}"'
             raise InvalidInputError("of", problem, f'Name the class: "{names[number]}"')
-        return (outputs.reference == number).astype(np.float64)
+        return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,5 +320,7 @@ def _class_number(given: str | int, names: Sequence[str], argument: str) -> int:
     if isinstance(number, str) and number.isdecimal():  # as in "class:3"
         number = int(number)
     if isinstance(number, str) or not 0 <= number < len(names):
-        raise InvalidInputError(argument, f"{given!r} is none of the classes", f"Name one of: {', '.join(names)}")
+        unnamed = list(names) == [f"class {number}" for number in range(len(names))]
+        remedy = f"Name one of: {', '.join(names)}" + (" (or say what they are called: class_names)" if unnamed else "")
+        raise InvalidInputError(argument, f"{given!r} is none of the classes", remedy)
     return number

@@ -65,6 +65,13 @@ class Aim:
         if self.at is not None and not 0 <= self.at < math.inf:
             raise InvalidInputError("at", f"got {self.at}", "Pass a budget of at least 0")
 
+    @property
+    def words(self) -> str:
+        """What is to be large, in words."""
+        target = self.target if isinstance(self.target, str) else self.target.name
+        kind = "" if self.kind is None else f", {self.kind}"
+        return (f"ACR of {target}" if self.at is None else f"{target} at ε = {self.at:g}") + kind
+
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
@@ -98,6 +105,13 @@ class Forecast:
     def score(self, at: float | int | None) -> float:
         """What is to be large: the radius, or the share at a budget of the curve."""
         return self.radius if at is None else float(self.curve[np.searchsorted(self.budgets, at)])
+
+    def expected(self, at: float | int | None) -> str:
+        """What is to be large, and how far it may be off: the radius, or the share at a budget of the curve."""
+        if at is None:
+            return f"{self.radius:.3f} ± {self.radius_error:.3f}"
+        place = int(np.searchsorted(self.budgets, at))
+        return f"{self.curve[place]:.3f} ({self.low[place]:.3f}–{self.high[place]:.3f})"
 
     def short(self, floor: Mapping[str, float | int]) -> float:
         """By how much the worst quality misses its floor; at most 0 if none does."""

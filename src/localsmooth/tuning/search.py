@@ -6,14 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from localsmooth.errors import InvalidInputError, require_several
 from localsmooth.execution import Executor, ExecutorName, Pace
 from localsmooth.layout import Layout, LayoutRecipe
 from localsmooth.noise import Noise
 from localsmooth.runs import SamplingPlan
 from localsmooth.sampling import SamplingOptions
-from localsmooth.tasks import Smoothing, Task, Tunable, as_targets
-from localsmooth.tuning.candidates import Candidate
+from localsmooth.tasks import Smoothing, Task, Tunable, as_targets, require_classes
+from localsmooth.tuning.candidates import Candidate, number
 from localsmooth.tuning.forecast import MEAN_IOU, Aim, foretell
 from localsmooth.tuning.halving import Tried, halved, ranked
 from localsmooth.tuning.outlook import Outlook
@@ -21,6 +24,7 @@ from localsmooth.tuning.pilot import Entry, Pilots, require_plain_seed
 
 __all__ = ["Tuning", "tune"]
 
+_FLIPS = {"θ⁺": "additions", "θ⁻": "deletions"}  # keys of [tune], in the order of levels
 _EVERY = 10.0  # seconds between two lines about candidates that are tried
 
 
@@ -72,6 +76,37 @@ class Tuning:
     def layout(self) -> Layout | LayoutRecipe:
         """The choice's layout, or the rule that makes it of other items, which remembers the calibration's."""
         return self.best.entry.task.remembering(self.best.entry.candidate.layout, self.origins)
+
+    @property
+    def at_edge(self) -> tuple[str, ...]:
+        """A sentence for each level of the choice that is the smallest or the largest of all that were tried."""
+        (near, far), tried = _ends(self.best), [_ends(one) for one in self.tried]
+        nearest, farthest = (np.array(each) for each in zip(*tried, strict=True))
+        said = list[str]()
+        for kind, called in enumerate(_FLIPS if near.size > 1 else ("level",)):
+            low, high = nearest[:, kind], farthest[:, kind]
+            if np.isclose(np.ptp(low), 0) and np.isclose(np.ptp(high), 0):
+                continue  # there was nothing to choose from
+            largest = [
+                end for end, all_of_them in ((near, low), (far, high)) if np.isclose(end[kind], max(all_of_them))
+            ]
+            if largest:
+                said.append(_edge(called, largest[0][kind], "largest", "above"))
+            if np.isclose(near[kind], min(low)):
+                said.append(_edge(called, near[kind], "smallest", "below"))
+        return tuple(said)
+
+    def __str__(self) -> str:
+        """The choice, what is expected of it and of the best isotropic noise, and whether it is at the edge."""
+        best, other = self.best, self.isotropic
+        floor = "".join(f", {name} {best.forecast.quality[name]:.3f}" for name in self.aim.floor)
+        lines = [f"{best.entry.candidate.name}: {self.aim.words} {best.forecast.expected(self.aim.at)}{floor}."]
+        if best is other:
+            lines.append("Isotropic noise was best.")
+        else:
+            expected = other.forecast.expected(self.aim.at)
+            lines.append(f"The best isotropic noise, {other.entry.candidate.name}: {expected}.")
+        return "\n".join([*lines, *self.at_edge])
 
 
 def tune(
@@ -156,6 +191,7 @@ def tune(
     (target,) = as_targets([aim.target], "target")
     task.asked(settings, noise, target, aim.kind, (), aim.at)  # refuses what cannot be foretold
     _require_labels(task, aim)
+    _require_classes(task, aim, settings)
     say = tell or (lambda _: None)
     pilots = Pilots(
         task,
@@ -227,6 +263,18 @@ def tune(
     )
 
 
+def _ends(tried: Tried) -> tuple[Float[np.ndarray, " parameters"], Float[np.ndarray, " parameters"]]:
+    """Smallest and largest levels of a candidate, for each kind of them."""
+    levels = np.asarray(tried.entry.assignment.subject.layouts[0].levels, dtype=np.float64)
+    flat = levels.reshape(levels.shape[0] * levels.shape[1], -1)
+    return flat.min(axis=0), np.where(np.isfinite(flat), flat, -np.inf).max(axis=0)
+
+
+def _edge(called: str, level: float, end: str, beyond: str) -> str:
+    key = _FLIPS.get(called, "levels")
+    return f"The best {called}, {number(level)}, is the {end} that was tried: [tune] {key} {beyond} it may be better."
+
+
 def _require(
     settings: Any,
     work: float | int | None,
@@ -256,6 +304,14 @@ def _require_labels(task: Tunable, aim: Aim) -> None:
             told = outputs.label if name == MEAN_IOU else as_targets([name])[0].reference(outputs)
             if told is None:
                 raise InvalidInputError(field, f'"{item}" has no labels for {name}', "Add labels, or ask for agreement")
+
+
+def _require_classes(task: Tunable, aim: Aim, settings: Any) -> None:
+    """Refuse classes that there are not, before the model is tried."""
+    floors = [name for name in aim.floor if name != MEAN_IOU]
+    _, outputs = task.known()[0]
+    for field, asked in (("targets", settings.targets), ("target", [aim.target]), ("floor", floors)):
+        require_classes(as_targets(asked, field) if len(asked) else (), outputs.class_names, field)
 
 
 def _with_isotropic(candidates: Sequence[Candidate], task: Tunable) -> list[Candidate]:

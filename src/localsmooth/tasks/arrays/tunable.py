@@ -16,7 +16,7 @@ from localsmooth.layout import GridLayout, Layout, LayoutRecipe, Remembering, it
 from localsmooth.models import Model
 from localsmooth.noise import Gaussian, Noise
 from localsmooth.results import BUDGET
-from localsmooth.tasks.arrays.inputs import layouts_of
+from localsmooth.tasks.arrays.inputs import class_names_of, layouts_of
 from localsmooth.tasks.arrays.item import certify_item, counting_groups
 from localsmooth.tasks.arrays.sampled import SampledItem
 from localsmooth.tasks.arrays.settings import Settings
@@ -104,11 +104,12 @@ class TunableArrays(Tunable):
         return {f"isotropic {level:.4g}": GridLayout(cells, level, level) for level in smallest}
 
     def known(self) -> list[tuple[str, Predicted]]:
-        """Names of the items, and their labels."""
+        """Names of the items, their labels, and the names of their classes."""
+        names = class_names_of(self.items, self.model)
         made: list[tuple[str, Predicted]] = []
         for item in self.items:
             nothing = np.zeros(1, np.int64)
-            made.append((item.name, Predicted(nothing, None if item.label is None else nothing, nothing, None, ())))
+            made.append((item.name, Predicted(nothing, None if item.label is None else nothing, nothing, None, names)))
         return made
 
     def asked(

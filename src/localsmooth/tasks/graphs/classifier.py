@@ -115,9 +115,11 @@ def block_diagonal(edge_index: torch.Tensor, nodes: int, copies: int) -> torch.T
 class EdgeIndexClassifier(NodeClassifier):
     """Any module called as `module(attributes, edge_index)`, such as those of PyTorch Geometric.
 
-    A batch of noisy graphs is given to the module as one block-diagonal graph. Attributes are written out densely, so
-    a batch takes samples × nodes × attributes × 4 bytes. Modules whose prediction for one graph depends on the others
-    in the batch (graph-wide normalisation, cached adjacencies) are refused.
+    Attributes are float32 zeros and ones, nodes × attributes; `edge_index` is int64, 2 × edges, with both directions of
+    every edge and no self-loops. A batch of noisy graphs is given to the module as one block-diagonal graph: nodes of
+    the second follow those of the first. Gradients are off. Attributes are written out densely, so a batch takes
+    samples × nodes × attributes × 4 bytes. Modules whose prediction for one graph depends on the others in the batch
+    (graph-wide normalisation, cached adjacencies) are refused.
 
     Parameters
     ----------

@@ -21,6 +21,9 @@ _PARTS = ("data", "indices", "indptr", "shape")
 def load_npz(path: str | os.PathLike[str]) -> AttributedGraph:
     """Read `adj_matrix`, `attr_matrix` and `labels` from a flat-CSR file; self-loops go, edges become undirected.
 
+    Attributes become bits (every non-zero entry is a one), kept as a sparse matrix. All nodes stay: what a file of
+    configuration certifies is `largest_component` of this graph.
+
     Such files often hold pickled objects as well. Only the arrays needed are read, and none of them is unpickled.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from jaxtyping import Float, Int
+from torch import nn
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout
@@ -72,7 +73,7 @@ class NodeTrainingReport:
 
 
 def train_with_noise(
-    network: GraphNetwork,
+    network: nn.Module,
     graph: AttributedGraph,
     split: NodeSplit,
     layout: Layout,
@@ -87,7 +88,8 @@ def train_with_noise(
     Parameters
     ----------
     network
-        Made for the graph's numbers of attributes and classes.
+        Made for the graph's numbers of attributes and classes: a `GraphNetwork`, which is faster, or any module that is
+        called as `network(attributes, edge_index)` and returns class scores before the softmax, nodes × classes.
     graph, split, layout
         Data, and the layout that will be certified.
     options
@@ -101,7 +103,7 @@ def train_with_noise(
 
 
 def _train(
-    network: GraphNetwork,
+    network: nn.Module,
     graph: AttributedGraph,
     split: NodeSplit,
     layout: Layout,
@@ -110,7 +112,8 @@ def _train(
 ) -> NodeTrainingReport:
     generator = random_stream(options.seed, (2,))  # keys of samples have four entries
     noises = [AttributeNoise.of_group(graph.attributes, layout, group) for group in range(layout.outputs.count)]
-    adjacency = normalized_adjacency(torch.from_numpy(graph.edge_index), graph.nodes)
+    edges = torch.from_numpy(graph.edge_index)
+    adjacency = normalized_adjacency(edges, graph.nodes)
     labels = torch.from_numpy(graph.labels)
     members = _members(split, layout)
     influences = [
@@ -133,7 +136,7 @@ def _train(
             if train.numel():
                 bits = noises[group].bits(noises[group].draw(generator))
                 network.train()
-                scores = _scores(network, bits, adjacency, train, influences[group][0])
+                scores = _scores(network, bits, edges, adjacency, train, influences[group][0])
                 loss = torch.nn.functional.cross_entropy(scores, labels[train], reduction="sum") / split.train.size
                 loss.backward()
                 total += loss.item()
@@ -141,7 +144,7 @@ def _train(
                 network.eval()
                 with torch.no_grad():
                     for bits in fixed[group]:
-                        scores = _scores(network, bits, adjacency, held, influences[group][1])
+                        scores = _scores(network, bits, edges, adjacency, held, influences[group][1])
                         loss = torch.nn.functional.cross_entropy(scores, labels[held], reduction="sum")
                         held_out += loss.item() / (split.validation.size * _VALIDATION_DRAWS)
         losses.append(total)
@@ -189,13 +192,16 @@ def self_labeled(
 
 
 def _scores(
-    network: GraphNetwork,
+    network: nn.Module,
     bits: sp.csr_array,
+    edges: torch.Tensor,
     adjacency: torch.Tensor,
     outputs: torch.Tensor,
     influence: torch.Tensor | None,
 ) -> torch.Tensor:
     """Class scores of some nodes, in one product where the network's propagation is linear."""
+    if not isinstance(network, GraphNetwork):
+        return network(torch.from_numpy(bits.toarray()).to(torch.float32), edges)[outputs]
     hidden = sparse_linear(bits, network.weight) + network.offset
     if isinstance(network, APPNP) and influence is not None:
         return influence @ network.local(hidden)
