@@ -34,7 +34,7 @@ from localsmooth.certificates import (
 )
 from localsmooth.collective import BOUNDS, Envelope, Exact
 from localsmooth.execution import NoProgress
-from localsmooth.pipeline.asked import described, restored
+from localsmooth.pipeline.asked import described, restored, same_event
 from localsmooth.tasks import (
     Agreement,
     Balanced,
@@ -218,3 +218,29 @@ def test_what_holds_arrays_is_told_of(tmp_path: Path) -> None:
     certify(ArrayTask(model(), IMAGES), SMOOTHING, settings, run=Run(tmp_path, progress=NoProgress()))
     with pytest.warns(UserWarning, match="simultaneous: .*WeightedBonferroni"):
         settings_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Settings(0.1, [0.1]), Settings(0.1, [0.1, 0.2]), True),
+        (Settings(0.1, [0.1]), Settings(0.1, "auto"), True),
+        (Settings(0.1, [0.1]), Settings(0.2, [0.1]), False),
+        (Settings(0.1, [0.1]), Settings(0.1, [0.2], targets=["balanced"]), False),
+        (Settings(0.1, [0.1]), Settings(0.1, [0.2], simultaneous=KFamilywise(2)), False),
+        # What the event of a baseline is about is its own concern.
+        (Settings(0.1, [0.1], method=Cohen()), Settings(0.1, [0.1], method=Cohen()), True),
+        (Settings(0.1, [0.1], method=Cohen()), Settings(0.1, [0.2], method=Cohen()), False),
+        (GraphSettings(0.1, range(2), range(3)), GraphSettings(0.1, range(4), "auto"), True),
+        (GraphSettings(0.1, range(2)), GraphSettings(0.1, range(3), limits=AttackLimits(node_budget=1)), False),
+        (
+            GraphSettings(0.1, range(2), baseline=SparseSmooth()),
+            GraphSettings(0.1, range(3), baseline=SparseSmooth()),
+            False,
+        ),
+    ],
+)
+def test_budgets_alone_ask_for_what_follows_from_the_same_event(one: Any, other: Any, same: bool) -> None:
+    kept = json.loads(json.dumps(described(other)))
+    assert same_event(one, kept) == same
+    assert kept == described(other)  # nothing is taken out of a record

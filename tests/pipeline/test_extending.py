@@ -19,6 +19,7 @@ from localsmooth.config import ConfigurationError
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
+from localsmooth.pipeline import open_tallies
 from localsmooth.results import load, run_info
 from localsmooth.runs import DirectoryStore, OtherRunError, RunIdentity, SamplingPlan, Stage, StoreError, join
 from localsmooth.runs.files import LocalFiles
@@ -61,6 +62,19 @@ def assert_same(one: Path, other: Path) -> None:
     mine, theirs = load(one / "result.nc"), load(other / "result.nc")
     for name in ("certified", "eta", "lower_probability"):
         np.testing.assert_array_equal(mine[name], theirs[name])
+
+
+def interrupt(patched: pytest.MonkeyPatch, after: int) -> None:
+    """Let the process be ended when it writes a chunk too many."""
+    write, written = LocalFiles.write, list[str]()
+
+    def failing(self: LocalFiles, name: str, data: bytes) -> None:
+        written.extend([name] if name.startswith("chunks") else [])
+        if len(written) > after:
+            raise KeyboardInterrupt
+        write(self, name, data)
+
+    patched.setattr(LocalFiles, "write", failing)
 
 
 @pytest.mark.parametrize("steps", [(100, 230), (120, 230), (40, 45, 120, 230)])  # whole and partial chunks
@@ -183,8 +197,14 @@ def test_a_crash_between_two_plans_leaves_one_of_them(
         recertify(out, settings=Settings(**JOINT))
         run(out, 120)
     else:
-        with pytest.raises(RunRecordError, match="does not belong to these tallies"):
+        goes_on = r"an extension to 230 samples was interrupted.*`localsmooth extend .*crashed --samples 230` goes on"
+        with pytest.raises(RunRecordError, match=goes_on):
             recertify(out, settings=Settings(**JOINT))
+        for fewer in (120, 150):
+            with pytest.raises(OtherRunError, match=goes_on):
+                run(out, fewer)
+        with pytest.raises(OtherRunError, match=r"differing in plan\.n_bound, plan\.n_candidate"):
+            run(out, 150, n_candidate=30)
         with pytest.raises(InvalidInputError, match="bonferroni"):
             run(out, 230, simultaneous=Bonferroni())
     run(out, 230)
@@ -217,6 +237,35 @@ def test_chunks_kept_elsewhere(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         load(tmp_path / "run" / "result.nc")["certified"], load(tmp_path / "at-once" / "result.nc")["certified"]
     )
+
+
+def test_an_extension_of_chunks_kept_elsewhere_that_was_interrupted_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "run", 120, store=str(tmp_path / "chunks"))
+    with monkeypatch.context() as patched:
+        interrupt(patched, after=3)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", 230)
+    goes_on = r"an extension to 230 samples was interrupted.*`localsmooth extend .*run --samples 230` goes on"
+    with pytest.raises(StoreError, match=goes_on):
+        open_tallies(tmp_path / "run", DirectoryStore(tmp_path / "run", read_only=True))
+    with pytest.raises(OtherRunError, match=goes_on):
+        run(tmp_path / "run", 150)
+    run(tmp_path / "run", 230)
+    open_tallies(tmp_path / "run", DirectoryStore(tmp_path / "run", read_only=True))
+
+
+def test_parts_of_which_one_was_extended_are_not_joined_and_told_apart_by_their_steps(tmp_path: Path) -> None:
+    for name, steps in (("one", (100, 200)), ("other", (100,)), ("further", (100, 300))):
+        for number in steps:
+            run(tmp_path / name, number)
+    for into, giving in (("one", "other"), ("other", "one"), ("one", "further")):
+        with DirectoryStore(tmp_path / into) as store, pytest.raises(StoreError, match="Extend both in the same steps"):
+            join(store, [DirectoryStore(tmp_path / giving, read_only=True)])
+    run(tmp_path / "alone", 300)
+    with DirectoryStore(tmp_path / "alone") as store, pytest.raises(OtherRunError, match="n_bound was 300 and is 100"):
+        join(store, [DirectoryStore(tmp_path / "other", read_only=True)])
 
 
 def test_growing_is_about_one_number() -> None:
@@ -255,6 +304,85 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path / "python", 100)
     unknown = invoke("extend", tmp_path / "python", "--samples", 200)
     assert "Call certify in Python" in str(unknown.exception)
+
+
+def test_every_command_says_how_an_interrupted_extension_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_inputs(tmp_path, np.random.default_rng(0).random((1, 1, 6, 8), dtype=np.float32))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    many = SECTIONS["certificate"] + 'many_outputs = { rule = "joint_count" }'
+    (tmp_path / "run.toml").write_text(configuration(certificate=many))
+    (tmp_path / "other.toml").write_text(f"[model]\n{SECTIONS['model']}")
+    out, asked = tmp_path / "run", tmp_path / "run" / "configuration.json"
+
+    def invoke(*arguments: object) -> Any:
+        return CliRunner().invoke(app, [str(each) for each in arguments])
+
+    assert invoke("certify", tmp_path / "run.toml", "--out", out).exit_code == 0
+    assert "interrupted" not in invoke("runs", tmp_path).output + invoke("report", out).output
+    before = asked.read_bytes()
+    with monkeypatch.context() as patched:
+        interrupt(patched, after=1)
+        assert invoke("extend", out, "--samples", 1000).exit_code == 130
+    asked.write_bytes(before)  # a process that is killed does not come to write the larger number
+    goes_on = f"an extension to 1,000 samples was interrupted, or still runs: `localsmooth extend {out} --samples 1000`"
+    for arguments in (
+        ("verify", out),
+        ("export", out, tmp_path / "certificate.json"),
+        ("recertify", out, "--alpha", 0.01),
+        ("overlap", out),
+        ("transfer", out, "--model", tmp_path / "other.toml", "--samples", 100, "--out", tmp_path / "transferred"),
+        ("extend", out, "--samples", 200),
+        ("extend", out, "--samples", 300),
+        ("extend", out, "--samples", 800),
+        ("certify", tmp_path / "run.toml", "--out", out),
+    ):
+        told = invoke(*arguments)
+        assert told.exit_code == 1, arguments
+        assert goes_on in f"{told.output} {told.exception}", arguments
+        assert "configuration" not in f"{told.output} {told.exception}".split("FAILED")[-1], arguments
+    for arguments in (("report", out), ("runs", tmp_path)):
+        told = invoke(*arguments)
+        assert told.exit_code == 0
+        assert goes_on in told.output, arguments
+    assert invoke("extend", out, "--samples", 1000).exit_code == 0
+    assert json.loads(asked.read_text())["sampling"]["n_bound"] == 1000
+    assert invoke("verify", out).exit_code == 0
+    assert "interrupted" not in invoke("runs", tmp_path).output
+
+
+def test_more_samples_before_anything_was_certified_are_named_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of a directory says a smaller number then, and the tallies know better."""
+
+    def asked(number: int) -> None:
+        run(tmp_path, number, configuration={"sampling": {"n_bound": number}})
+
+    for number in (120, 230):
+        with monkeypatch.context() as patched:
+            interrupt(patched, after=3)
+            with pytest.raises(KeyboardInterrupt):
+                asked(number)
+    (tmp_path / "configuration.json").write_text(json.dumps({"sampling": {"n_bound": 120}}))
+    for number in (120, 150):
+        with pytest.raises(OtherRunError, match=rf"more samples.*n_bound was 230 and is {number}.*set n_bound = 230"):
+            asked(number)
+    asked(230)
+
+
+def test_a_run_may_be_extended_further_than_an_interrupted_extension(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "at-once", 300)
+    run(tmp_path / "extended", 120)
+    with monkeypatch.context() as patched:
+        interrupt(patched, after=3)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "extended", 230)
+    run(tmp_path / "extended", 300)
+    assert_same(tmp_path / "extended", tmp_path / "at-once")
 
 
 def test_modules_beside_the_file_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-from localsmooth.bounds import JointCount
+from localsmooth.bounds import Bonferroni, JointCount
 from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
@@ -75,6 +75,43 @@ def test_counts_of_other_outputs_are_another_claim(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         labelled(every, 300)
     assert (tmp_path / "result-3.nc").exists()
+
+
+def budgets_asked(out: Path, budgets: Any, n_bound: int = 100, **changes: Any) -> list[str]:
+    """Certify, and return what was said of certificates that do not hold together."""
+    plan = SamplingPlan(n_candidate=20, n_bound=n_bound, seed=1, chunk_size=50)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run(out, **{"plan": plan, "simultaneous": JointCount(), **changes, "budgets": budgets})
+    return [str(each.message) for each in told if "do not hold together" in str(each.message)]
+
+
+def test_budgets_that_were_proposed_anew_after_an_extension_are_no_other_claim(tmp_path: Path) -> None:
+    assert not budgets_asked(tmp_path, "auto")
+    assert not budgets_asked(tmp_path, "auto", 300)
+    before, after = load(tmp_path / "result-1.nc"), load(tmp_path / "result.nc")
+    assert before["budget"].values[-1] < after["budget"].values[-1]
+
+
+@pytest.mark.parametrize("n_bound", [100, 300])
+def test_budgets_alone_are_no_other_claim_where_the_event_is_about_all_of_them(tmp_path: Path, n_bound: int) -> None:
+    assert not budgets_asked(tmp_path, [0.0, 0.2])
+    assert not budgets_asked(tmp_path, [0.0, 0.1, 0.3], n_bound)
+    assert (tmp_path / "result-1.nc").exists()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"alpha": 0.02}, {"simultaneous": JointCount(fit=False)}, {"simultaneous": Bonferroni()}]
+)
+def test_other_budgets_do_not_hide_another_claim(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Another α, a prior of its own, another rule: events that do not hold together at one α."""
+    assert not budgets_asked(tmp_path, [0.0, 0.2])
+    assert budgets_asked(tmp_path, [0.0, 0.3], **changes)
+
+
+def test_rules_for_a_fixed_number_of_samples_are_told_of_other_budgets(tmp_path: Path) -> None:
+    assert not budgets_asked(tmp_path, [0.0, 0.2], simultaneous=Bonferroni())
+    assert budgets_asked(tmp_path, [0.0, 0.3], simultaneous=Bonferroni())
 
 
 def test_a_damaged_result_is_kept_too(tmp_path: Path) -> None:

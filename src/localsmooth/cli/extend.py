@@ -19,7 +19,8 @@ from localsmooth.config import (
 )
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Until
-from localsmooth.tasks import load_record
+from localsmooth.runs import DirectoryStore, OtherRunError, interrupted_words
+from localsmooth.tasks import interrupted_extension, load_record
 
 __all__ = ["extend"]
 
@@ -35,6 +36,9 @@ def extend(
 ) -> None:
     """Draw what a larger number of samples takes beyond those of a finished run, and certify it again."""
     record = load_record(run)
+    going = interrupted_extension(record, DirectoryStore(run, read_only=True).configuration)
+    if going is not None and samples < going:  # said before the model is loaded and tried
+        raise OtherRunError(interrupted_words(run, going))
     if samples < record.n_bound:
         raise InvalidInputError(
             "--samples", f"the run has {record.n_bound} already", "Pass the number that it is to have in all"

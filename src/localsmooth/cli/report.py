@@ -9,6 +9,7 @@ import xarray as xr
 
 from localsmooth.disk import make_folder, require_writable
 from localsmooth.errors import InvalidInputError
+from localsmooth.pipeline import interruption
 from localsmooth.report import (
     curves_figure,
     flip_kinds,
@@ -62,6 +63,9 @@ def report(runs: list[Path], to: Path | None, pdf: Path | None, figures: Path | 
     console = terminal()
     beside = {method: run / _OVERLAPS for method, run in zip(results, runs, strict=True)}
     overlaps = {method: load_overlaps(path) for method, path in beside.items() if path.is_file()}
+    for run in runs:
+        if told := interruption(run if run.is_dir() else run.parent):
+            console.print(f"{told}. Shown is what was certified before")
     write_report(results, target, title=title, overlaps=overlaps)
     console.print(f"Report: {target}")
     if paper is not None:

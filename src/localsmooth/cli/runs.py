@@ -14,7 +14,7 @@ from rich.table import Table
 
 from localsmooth.disk import expanded
 from localsmooth.errors import InvalidInputError, LocalsmoothError
-from localsmooth.pipeline import open_tallies
+from localsmooth.pipeline import interruption, open_tallies
 from localsmooth.runs import DirectoryStore, StoreError, Survey, find_runs, open_store, survey
 from localsmooth.tasks import load_record
 from localsmooth.terminal import terminal
@@ -90,6 +90,8 @@ def _ended(place: str) -> bool:
 
 def _remarks(run: Survey) -> list[str]:
     lines = list(run.damaged)
+    if told := interruption(Path(run.place)):
+        lines.append(told)
     if run.missing:
         shown = [
             f"item {item}, output group {group}: {samples:,} of the {stage} stage"

@@ -2,7 +2,7 @@
 
 from localsmooth.pipeline.again import certified_overlap, recertify, settings_of
 from localsmooth.pipeline.estimate import Estimate
-from localsmooth.pipeline.keeping import open_tallies, remembered_store
+from localsmooth.pipeline.keeping import interruption, open_tallies, remembered_store
 from localsmooth.pipeline.looks import Sight
 from localsmooth.pipeline.planning import plan
 from localsmooth.pipeline.run import Run
@@ -17,6 +17,7 @@ __all__ = [
     "candidates_from",
     "certified_overlap",
     "certify",
+    "interruption",
     "open_tallies",
     "plan",
     "recertify",

@@ -22,7 +22,7 @@ from localsmooth.errors import InvalidInputError
 from localsmooth.tasks import TARGETS, RunRecord, RunRecordError, import_from_folders, task_of
 from localsmooth.tasks.arrays import THREATS
 
-__all__ = ["described", "restored"]
+__all__ = ["described", "restored", "same_event"]
 
 _KNOWN: Mapping[str, Mapping[str, Any]] = {
     "certificates": cast("Mapping[str, Any]", ChainMap(VOTE_CERTIFICATES, SCORE_CERTIFICATES)),  # pyright: ignore
@@ -57,6 +57,27 @@ def described(settings: Any) -> dict[str, Any]:
         except _UnknownError:
             made[field.name] = {"class": _class_names(value)}
     return made
+
+
+def same_event(settings: Any, earlier: Mapping[str, Any]) -> bool:
+    """Whether settings ask for what follows from the same event as others, by the same rule: budgets alone may differ.
+
+    That holds for rules of this package, whose events are about the probabilities of labels. α, the rule and targets
+    must be the same. What the event of a baseline is about is not known here: its budgets must be the same, too.
+
+    Parameters
+    ----------
+    settings
+        What is proven.
+    earlier
+        What was proven, as a record describes it.
+    """
+    now, before = described(settings), dict(earlier)
+    baseline = getattr(settings, "method", None) or getattr(settings, "baseline", None)
+    for name in () if baseline is not None else getattr(settings, "budget_fields", ()):
+        now.pop(name, None)
+        before.pop(name, None)
+    return now == before
 
 
 def restored(record: RunRecord, given: Collection[str] = ()) -> Any:

@@ -16,23 +16,27 @@ import xarray as xr
 
 from localsmooth.bounds import JointAndBonferroni, JointCount
 from localsmooth.disk import expanded, write_atomically
-from localsmooth.errors import InvalidInputError
+from localsmooth.errors import InvalidInputError, LocalsmoothError
 from localsmooth.results import load, run_info, save, set_aside
 from localsmooth.runs import (
     DirectoryStore,
+    FewerSamplesError,
     FileStore,
     MemoryStore,
     OtherRunError,
     RunIdentity,
     Store,
     StoreError,
+    interrupted_words,
     is_address,
     open_store,
 )
-from localsmooth.tasks import CHOSEN, FINISHED
+from localsmooth.tasks import CHOSEN, FINISHED, RunRecord, interrupted_extension, load_record
 
 __all__ = [
     "RunStores",
+    "interruption",
+    "naming_interruption",
     "naming_keys",
     "open_tallies",
     "plain_configuration",
@@ -176,6 +180,48 @@ def remembered_store(out: Path) -> str | None:
     raise StoreError(f"{path} is damaged, and says where the chunks are kept. Name the place again (--store)")
 
 
+def interruption(folder: Path) -> str:
+    """What to do where extending the finished run in a directory was interrupted; empty elsewhere.
+
+    Parameters
+    ----------
+    folder
+        The directory; where its chunks are kept elsewhere, they are not looked at.
+    """
+    try:
+        samples = interrupted_extension(load_record(folder), DirectoryStore(folder, read_only=True).configuration)
+    except LocalsmoothError:
+        return ""
+    return "" if samples is None else interrupted_words(folder, samples)
+
+
+@contextmanager
+def naming_interruption(out: Path | None, earlier: RunRecord | None, store: Store) -> Generator[None]:
+    """Say what goes on with an extension that was interrupted, where fewer samples are asked for.
+
+    Parameters
+    ----------
+    out
+        The run directory; None for none.
+    earlier
+        Its record; None if nothing is finished there.
+    store
+        Where the chunks are kept.
+
+    Raises
+    ------
+    OtherRunError
+        In place of the one from sampling.
+    """
+    try:
+        yield
+    except FewerSamplesError:
+        samples = None if earlier is None else interrupted_extension(earlier, store.configuration)
+        if out is None or samples is None:
+            raise
+        raise OtherRunError(interrupted_words(out, samples)) from None
+
+
 @contextmanager
 def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[None]:
     """Keep a new run's configuration, and name its keys where the tallies turn out to be of another one.
@@ -190,7 +236,8 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
     Raises
     ------
     OtherRunError
-        In place of the one from sampling, with the keys and values that differ, where both configurations are known.
+        In place of the one from sampling, with the keys and values that differ, where both configurations are known;
+        a `FewerSamplesError` in place of one.
     """
     if not isinstance(store, DirectoryStore) or not configuration:
         yield
@@ -199,18 +246,24 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
     before = None if store.configuration is None or store.untouched else store.configuration.samples
     if before is None:
         write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
+    ended = False
     try:
         try:
             yield
+            ended = True
         finally:  # where the run got more samples, the file says how many, whatever became of them
-            if before is not None and store.configuration is not None and store.configuration.samples != before:
+            now = None if before is None else store.configuration
+            if now is not None and (now.samples != before or (ended and _lags(path, configuration, now))):
                 write_atomically(path, json.dumps(configuration, indent=1, allow_nan=False).encode())
-    except OtherRunError:
-        changes = _changes(_read(path), configuration)
+    except OtherRunError as error:
+        kept = _read(path)
+        if isinstance(error, FewerSamplesError):  # a process that was killed did not write how many there are now
+            kept = _with_samples(kept, store.configuration)
+        changes = _changes(kept, configuration)
         if not changes:
             raise
-        if numbers := _other_numbers(_read(path), configuration):
-            raise OtherRunError(f"{store.path} {numbers}, or use another run directory") from None
+        if numbers := _other_numbers(kept, configuration):
+            raise type(error)(f"{store.path} {numbers}, or use another run directory") from None
         shown = "; ".join(changes[:8]) + (f"; and {len(changes) - 8} more" if len(changes) > 8 else "")
         raise OtherRunError(
             f"{store.path} holds tallies of another configuration: {shown}. Tallies of different distributions must "
@@ -227,6 +280,20 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def _with_samples(kept: dict[str, Any], now: RunIdentity | None) -> dict[str, Any]:
+    """What a directory was begun with, with the samples that it has now; those that follow from passes stay."""
+    sampling = kept.get("sampling")
+    if now is None or not isinstance(sampling, dict) or not isinstance(sampling.get("n_bound"), int):
+        return kept
+    return {**kept, "sampling": {**sampling, "n_bound": now.samples}}
+
+
+def _lags(path: Path, wanted: Mapping[str, Any], now: RunIdentity) -> bool:
+    """Whether the run was extended, and its file names other numbers: a process that was killed left it so."""
+    there, here = (RunIdentity(content).leaves() for content in (_read(path), wanted))
+    return now.first is not None and any(there.get(name) != here.get(name) for name in _NUMBERS)
 
 
 def _changes(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -272,9 +339,9 @@ def save_result(result: xr.Dataset, folder: Path, *, together: bool = False) -> 
     folder
         The run directory.
     together
-        Whether an earlier result of the same settings and fewer samples would hold together with this one. What is in
-        the directory is asked itself for its α, its rule and its outputs: the last certification may have been
-        interrupted before it wrote one.
+        Whether an earlier result of the same settings (budgets aside) and fewer samples would hold together with this
+        one. What is in the directory is asked itself for its α, its rule and its outputs: the last certification may
+        have been interrupted before it wrote one.
     """
     target = folder / "result.nc"
     # Overlaps of other samples or labels shall not be shown beside this result.

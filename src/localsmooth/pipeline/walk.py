@@ -28,8 +28,8 @@ from localsmooth.execution import (
     require_stopping,
 )
 from localsmooth.models import Model
-from localsmooth.pipeline.asked import described
-from localsmooth.pipeline.keeping import naming_keys, plain_configuration, run_stores, save_result
+from localsmooth.pipeline.asked import described, same_event
+from localsmooth.pipeline.keeping import naming_interruption, naming_keys, plain_configuration, run_stores, save_result
 from localsmooth.pipeline.live import Live, quick
 from localsmooth.pipeline.run import Run
 from localsmooth.pipeline.settling import Settling
@@ -131,7 +131,7 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
             sampled = assignment.draw(tallied, told)
         else:
             rounds = _rounds(task, assignment, prove, run, tallied, told)
-            with naming_keys(tallied, configuration):
+            with naming_interruption(out, earlier, tallied), naming_keys(tallied, configuration):
                 if run.candidates is not None:
                     take_candidates(run.candidates, assignment.subject, plan, tallied)
                 draw_subject(
@@ -178,7 +178,7 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
         result = task.result(sampled, prove, record, configured, told)
         if out is not None:
             anytime = holds_anytime(prove, sequence=plan.stop is not None)
-            together = anytime and earlier is not None and earlier.settings == record.settings
+            together = anytime and earlier is not None and same_event(prove, earlier.settings)
             save_result(result, out, together=together)
     return result
 

@@ -9,7 +9,16 @@ from localsmooth.runs.overview import OUTPUT_GROUPS, Survey, find_runs, poisoned
 from localsmooth.runs.plan import Chunk, PassPlan, SamplingPlan, Stage
 from localsmooth.runs.record import ChunkRecord, CorruptRecordError
 from localsmooth.runs.stopping import StoppingRule
-from localsmooth.runs.store import ChunkKey, MemoryStore, MergedCounts, OtherRunError, Store, StoreError
+from localsmooth.runs.store import (
+    ChunkKey,
+    FewerSamplesError,
+    MemoryStore,
+    MergedCounts,
+    OtherRunError,
+    Store,
+    StoreError,
+    interrupted_words,
+)
 
 __all__ = [
     "CANDIDATES_FROM",
@@ -20,6 +29,7 @@ __all__ = [
     "ChunkRecord",
     "CorruptRecordError",
     "DirectoryStore",
+    "FewerSamplesError",
     "FileStore",
     "Joined",
     "MemoryStore",
@@ -36,6 +46,7 @@ __all__ = [
     "chosen_digest",
     "digest",
     "find_runs",
+    "interrupted_words",
     "is_address",
     "join",
     "open_store",

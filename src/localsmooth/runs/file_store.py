@@ -27,6 +27,7 @@ from localsmooth.runs.store import (
     Store,
     StoreError,
     check_array_name,
+    interrupted_words,
     merge,
     require_same,
 )
@@ -137,7 +138,7 @@ class FileStore(Store):
         Raises
         ------
         StoreError
-            If this place has a configuration, and the tallies have another or none.
+            If this place has a configuration, and the tallies have another or none, or are of more samples and may not.
         """
         if self._configuration is None or tallies is self:
             return
@@ -146,7 +147,10 @@ class FileStore(Store):
                 f"{self.files.place} holds a run already, and {tallies.files.place} none of its chunks. Use another "
                 "run directory, or the address that belongs to it"
             )
-        if not may_grow or self._configuration.grown_to(tallies.configuration) is None:
+        grown = self._configuration.grown_to(tallies.configuration)
+        if grown is not None and not may_grow:
+            raise StoreError(interrupted_words(self.files.place, grown.samples or 0))
+        if grown is None:
             require_same(self._configuration, tallies.configuration, self.files.place)
 
     def records(self) -> Iterator[ChunkRecord]:

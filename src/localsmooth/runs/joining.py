@@ -9,6 +9,7 @@ import numpy as np
 
 from localsmooth.errors import InvalidInputError
 from localsmooth.runs.file_store import FileStore
+from localsmooth.runs.identity import RunIdentity
 from localsmooth.runs.record import ChunkRecord
 from localsmooth.runs.store import StoreError, require_same
 
@@ -72,11 +73,12 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
                 continue
             raise StoreError(f"{store.files.place} holds no run")
         assert configuration is not None
-        require_same(configuration, store.configuration, into.files.place)
-        if configuration.first != store.configuration.first:
+        if not _other_steps(configuration, store.configuration):
+            require_same(configuration, store.configuration, into.files.place)
+        if configuration.first != store.configuration.first or configuration.samples != store.configuration.samples:
             raise StoreError(
                 f"{into.files.place} and {store.files.place}: one of them was extended after it had begun, and the "
-                "other was not, or from another number of samples. Extend both in the same steps, then join them"
+                "other was not, or from or to another number of samples. Extend both in the same steps, then join them"
             )
         took = store.get_array(CANDIDATES_FROM).tobytes() if store.has_array(CANDIDATES_FROM) else b""
         origins.setdefault(took, store)
@@ -103,6 +105,12 @@ def join(into: FileStore, others: Sequence[FileStore]) -> Joined:
             into.put_array(name, store.get_array(name))
         added += sum(into.commit(record) for record in store.records())
     return Joined(added, known)
+
+
+def _other_steps(one: RunIdentity, other: RunIdentity) -> bool:
+    """Whether two runs, of which one was extended, differ in how many samples they have now and in nothing else."""
+    extended = one.first is not None or other.first is not None
+    return extended and (one.grown_to(other) is not None or other.grown_to(one) is not None)
 
 
 def _require_same_counts(first: FileStore, second: FileStore, record: ChunkRecord) -> None:

@@ -15,7 +15,18 @@ from localsmooth.runs.identity import RunIdentity
 from localsmooth.runs.plan import Stage
 from localsmooth.runs.record import ChunkRecord
 
-__all__ = ["ChunkKey", "FinishedChunk", "MemoryStore", "MergedCounts", "OtherRunError", "Store", "StoreError", "merge"]
+__all__ = [
+    "ChunkKey",
+    "FewerSamplesError",
+    "FinishedChunk",
+    "MemoryStore",
+    "MergedCounts",
+    "OtherRunError",
+    "Store",
+    "StoreError",
+    "interrupted_words",
+    "merge",
+]
 
 ChunkKey = tuple[int, int, int, int]
 """Item, output group, stage and number of a chunk."""
@@ -27,6 +38,10 @@ class StoreError(LocalsmoothError):
 
 class OtherRunError(StoreError):
     """A store holds the tallies of a run with another configuration."""
+
+
+class FewerSamplesError(OtherRunError):
+    """A store holds the tallies of a run with more samples than are asked for, and no other difference."""
 
 
 @dataclass(frozen=True)
@@ -238,14 +253,14 @@ def require_same(kept: RunIdentity, wanted: RunIdentity, place: str) -> None:
     Raises
     ------
     OtherRunError
-        Naming the entries that differ.
+        Naming the entries that differ; a `FewerSamplesError` if nothing does but a smaller number of samples.
     """
     if kept.sha256 == wanted.sha256:
         return
     names = kept.differences(wanted)
     if kept.samples is not None and wanted.samples is not None and wanted.grown_to(kept) is not None:
         numbers = f"n_bound = {kept.samples}, and n_candidate = {kept.leaves().get('plan.n_candidate')} as it is"
-        raise OtherRunError(
+        raise FewerSamplesError(
             f"{place} has more samples than are asked for: n_bound was {kept.samples} and is {wanted.samples}. Samples "
             f"that were drawn are never left out, or they could be chosen: pass {numbers} (a SamplingPlan, where "
             "numbers followed from passes), or use another run directory"
@@ -256,6 +271,23 @@ def require_same(kept: RunIdentity, wanted: RunIdentity, place: str) -> None:
     raise OtherRunError(
         f"{place} holds tallies of another configuration (differing in {shown}), and tallies of different "
         "distributions must not be mixed. Use another run directory, or restore the configuration"
+    )
+
+
+def interrupted_words(place: object, samples: int) -> str:
+    """Say that a finished run was being extended, and how that goes on.
+
+    Parameters
+    ----------
+    place
+        The run directory.
+    samples
+        How many samples it is to have, in all.
+    """
+    return (
+        f"{place}: an extension to {samples:,} samples was interrupted, or still runs: `localsmooth extend {place} "
+        f"--samples {samples}` goes on (in Python, or with a file of your own: certify into this directory again, with "
+        f"n_bound = {samples})"
     )
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from localsmooth.bounds import VoteConfidenceSequence
 from localsmooth.disk import write_atomically
 from localsmooth.errors import LocalsmoothError
-from localsmooth.runs import DirectoryStore
+from localsmooth.runs import DirectoryStore, RunIdentity, interrupted_words
 from localsmooth.sampling import NORMALISED, CandidateScores
 from localsmooth.tasks.scores import ScoreCounting
 
@@ -24,6 +24,7 @@ __all__ = [
     "Facts",
     "RunRecord",
     "RunRecordError",
+    "interrupted_extension",
     "load_record",
     "require_normalised_scores",
     "require_same_run",
@@ -284,8 +285,38 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     ------
     RunRecordError
         If the two name other numbers of samples, another noise, sequence or layouts, other bounds of inputs, or another
-        number of classes.
+        number of classes; with how it goes on, where extending the run was interrupted.
     """
+    samples = interrupted_extension(record, store.configuration)
+    first = None if store.configuration is None else store.configuration.first
+    wanted = record if samples is None else replace(record, n_bound=samples, extended=first)
+    if not _same_run(wanted, store):
+        raise RunRecordError(f"{store.path}: {FINISHED} does not belong to these tallies. {_REWRITTEN}")
+    if samples is not None:
+        raise RunRecordError(interrupted_words(store.path, samples))
+
+
+def interrupted_extension(record: RunRecord, configuration: RunIdentity | None) -> int | None:
+    """How many samples a finished run was to get, in all, when extending it was interrupted; None if it was not.
+
+    The tallies' configuration names the larger number from when the first of the new samples is drawn, the record from
+    when all of them are.
+
+    Parameters
+    ----------
+    record
+        Of the run.
+    configuration
+        Of its tallies.
+    """
+    samples = None if configuration is None else configuration.samples
+    if configuration is None or samples is None or samples <= record.n_bound:
+        return None
+    began = record.n_bound if record.extended is None else record.extended
+    return samples if configuration.first == began else None
+
+
+def _same_run(record: RunRecord, store: DirectoryStore) -> bool:
     content = _sealed(store)
     plan, noise = content.get("plan", {}), content.get("noise")
     sequence = None if record.sequence is None else [record.sequence.a, record.sequence.b]
@@ -294,14 +325,13 @@ def require_same_run(record: RunRecord, store: DirectoryStore) -> None:
     planned = (plan.get("n_candidate"), plan.get("n_bound"), first)
     bounds = None if record.input_bounds is None else list(record.input_bounds)
     model = {"bounds": bounds, "classes": len(record.class_names), **content.get("model", {})}
-    if (
-        planned != (record.n_candidate, record.n_bound, record.extended)
-        or noise != record.noise
-        or (model["bounds"], model["classes"]) != (bounds, len(record.class_names))
-        or plan.get("stop", {}).get("sequence", sequence) != sequence
-        or (layouts and [list(dict.fromkeys(layouts)).index(one) for one in layouts] != record.item_layouts)
-    ):
-        raise RunRecordError(f"{store.path}: {FINISHED} does not belong to these tallies. {_REWRITTEN}")
+    return (
+        planned == (record.n_candidate, record.n_bound, record.extended)
+        and noise == record.noise
+        and (model["bounds"], model["classes"]) == (bounds, len(record.class_names))
+        and plan.get("stop", {}).get("sequence", sequence) == sequence
+        and (not layouts or [list(dict.fromkeys(layouts)).index(one) for one in layouts] == record.item_layouts)
+    )
 
 
 def require_normalised_scores(store: DirectoryStore) -> None:

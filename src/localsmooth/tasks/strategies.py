@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from jaxtyping import Int
@@ -60,6 +60,8 @@ class Strategies(ABC):
         For α outside (0, 1), empty lists, strategies that are none, and bounds on scores by a rule without levels.
     """
 
+    budget_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that say which budgets are asked about, and that no event behind a certificate depends on."""
     alpha: float
     certificates: tuple[VoteCertificate | ScoreCertificate, ...]
     bounds: Mapping[str, Bound]

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -184,6 +184,7 @@ class Settings(Strategies):
         For α outside (0, 1), missing, negative, infinite or too many budgets, and strategies that are none.
     """
 
+    budget_fields: ClassVar[tuple[str, ...]] = ("budgets",)
     budgets: tuple[float, ...]
     threat: ItemThreat
     method: ItemMethod | None

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class GraphSettings(Strategies):
         For α outside (0, 1), negative budgets, empty lists, and settings that a baseline would not heed.
     """
 
+    budget_fields: ClassVar[tuple[str, ...]] = KINDS
     additions: tuple[int, ...]
     deletions: tuple[int, ...]
     limits: AttackLimits
