@@ -175,7 +175,9 @@ def test_a_function_that_reads_another_global_is_named_as_a_reason(
     with pytest.raises(OtherRunError, match=r"\(differing in plan\.seed\), and [^.]* must not be mixed\. Use another"):
         certify_function(2)
     monkeypatch.setitem(globals(), "BORDER", 0.25)
-    what = r"\(differing in model\.fingerprint\).*the code of a function, or something that this reads \(a global variable"
+    what = (
+        r"\(differing in model\.fingerprint\).*the code of a function, or something that this reads \(a global variable"
+    )
     with pytest.raises(OtherRunError, match=what):
         certify_function()
 

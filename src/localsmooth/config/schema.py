@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from localsmooth.config.certificate import CertificateSection
@@ -21,7 +20,8 @@ from localsmooth.config.sampling import SamplingSection
 from localsmooth.config.section import Section
 from localsmooth.config.tuning import TuneSection
 from localsmooth.datasets import ItemSet
-from localsmooth.locality import LevelsFile, item_digest, require_unseen
+from localsmooth.errors import InvalidInputError
+from localsmooth.locality import item_digest
 from localsmooth.models import Model
 from localsmooth.tasks import Smoothing, Task
 from localsmooth.tasks.arrays import ArrayTask
@@ -139,10 +139,12 @@ class Configuration(Section):
         InvalidInputError
             If the layout's levels were fitted on one of the items, or one is among those for calibration.
         """
-        task = self.data.task(self.build_model())
+        model = self.build_model()
+        with within("data", self.data):
+            task = self.data.task(model)
         self.layout.require_unseen(task.items)
         if self.calibration is not None:
-            _require_others(self.calibration.task(task.model).items, task.items)
+            _require_others(self._calibrating(self.calibration, model).items, task.items)
         return task
 
     def prepare(self, out: Path, say: Callable[[str], None]) -> tuple[Task[Any, Any], Smoothing, Any]:
@@ -181,9 +183,15 @@ class Configuration(Section):
         InvalidInputError
             If one of them is to be certified.
         """
-        made = self._calibration().task(model)
-        _require_others(made.items, self.data.task(model).items)
+        made = self._calibrating(self._calibration(), model)
+        with within("data", self.data):
+            certified = self.data.task(model)
+        _require_others(made.items, certified.items)
         return made
+
+    def _calibrating(self, section: DataSection, model: Model) -> ArrayTask:
+        with within("calibration", section):
+            return section.task(model)
 
     def calibration_items(self) -> ItemSet:
         """Load arrays that may be looked at, without a model.
@@ -212,5 +220,11 @@ class Configuration(Section):
 
 def _require_others(looked_at: ItemSet, certified: ItemSet) -> None:
     """Refuse to certify what noise was, or may be, chosen by: see `localsmooth.locality.require_unseen`."""
-    seen = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in looked_at))
-    require_unseen(seen, certified, "calibration")
+    seen = {item_digest(item.image) for item in looked_at}
+    for item in certified:
+        if item_digest(item.image) in seen:
+            raise InvalidInputError(
+                "calibration",
+                f'"{item.name}" is among its items, which plan, tune and locality look at, and is to be certified',
+                "Name other items there, or certify others",
+            )
