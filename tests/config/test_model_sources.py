@@ -124,7 +124,7 @@ def test_errors_of_a_run_name_file_and_key_where_one_can_be_meant(argument: str,
 
 def test_faults_of_items_name_the_section_that_has_them() -> None:
     made = values(classes=10) | {"calibration": {"kind": "digit-scenes", "split": "validation", "items": [-1]}}
-    with pytest.raises(InvalidInputError, match="^calibration: index: -1 is negative"):
+    with pytest.raises(InvalidInputError, match=r"^calibration: index: -1 is negative"):
         parse_configuration(made).task()
-    with pytest.raises(InvalidInputError, match="^data: index: -1 is negative"):
+    with pytest.raises(InvalidInputError, match=r"^data: index: -1 is negative"):
         parse_configuration(made | {"data": {"kind": "digit-scenes", "items": [-1]}}).task()
