@@ -98,7 +98,7 @@ def walked(make: Callable[[], tuple[Any, ls.Smoothing, Any]]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
 
         def walk() -> None:
-            result = ls.certify(task, smoothing, settings, run=ls.Run(f"{folder}/run"))
+            result = ls.certify(task, smoothing, settings, run=ls.Run(f"{folder}/run", progress=ls.NoProgress()))
             ls.write_report(result, f"{folder}/report.html")
 
         return entered(walk)

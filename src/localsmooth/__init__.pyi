@@ -20,7 +20,7 @@ from .collective import Ball, Caps, Envelope, Exact, Problem, solve, verify
 from .datasets import Item, ItemSet, load_arrays, load_pictures
 from .errors import InvalidInputError, LocalsmoothError
 from .evidence import export_certificate, verify_run
-from .execution import ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor, Until
+from .execution import NoProgress, ProcessExecutor, RayExecutor, SerialExecutor, ThreadExecutor, Until
 from .extension import register
 from .layout import GridLayout, Layout
 from .models import CallableModel, Denoiser, HuggingFaceModel, Model, OnnxModel, OutputKind, Preprocessing, TorchModel
@@ -55,6 +55,7 @@ __all__ = [
     "Layout",
     "LocalsmoothError",
     "Model",
+    "NoProgress",
     "OnnxModel",
     "OutputKind",
     "Preprocessing",

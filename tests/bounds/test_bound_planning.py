@@ -57,9 +57,10 @@ def test_each_strategy_has_its_own_smallest_count(strategy, level: float) -> Non
 def test_a_hopeless_plan_is_refused_and_a_sufficient_one_named() -> None:
     needed = smallest_sample_count(0.001, 41_500)
     require_certifiable(needed, 0.001, 41_500)
-    with pytest.raises(InvalidInputError, match=f"at least {needed} votes") as caught:
+    with pytest.raises(InvalidInputError, match=f"at least {needed} of each output group") as caught:
         require_certifiable(10, 0.001, 41_500)
     assert caught.value.field == "n_bound"
+    assert "with N₂ = 10 samples of each output group, alpha = 0.001 and 41,500 outputs, not even" in str(caught.value)
     with pytest.raises(InvalidInputError):
         require_certifiable(needed, 0.001, 41_500, threshold=0.9)
     with pytest.raises(InvalidInputError):

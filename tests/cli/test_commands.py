@@ -46,6 +46,41 @@ def invoke(*arguments: object):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
+@pytest.mark.parametrize("command", ["certify", "plan", "dry"])
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (('images = "images.npy"', 'items = [9]\nimages = "images.npy"'), "data.items: item 9 of 2"),
+        (
+            ("n_bound = 300", "n_bound = 3"),
+            "sampling.n_bound: with N₂ = 3 samples of each output group, ",
+        ),
+        (("alpha = 0.05", 'alpha = 0.05\ntargets = ["class:9"]'), "certificate.targets: '9' is none of the classes"),
+        (("cells = [2, 2]", "cells = [2, 99]"), "layout.cells: 99 cells along an axis of 8 elements"),
+    ],
+)
+def test_errors_of_a_run_name_its_file_and_key(folder: Path, command: str, change: tuple[str, str], text: str) -> None:
+    file = folder / "run.toml"
+    file.write_text(changed(CONFIG, change))
+    arguments = ["plan", file] if command == "plan" else ["certify", file, "--out", folder / "run"]
+    with pytest.raises(InvalidInputError) as told:
+        invoke(*arguments, *(["--dry-run"] if command == "dry" else []))
+    assert str(told.value).startswith(f"{file}: {text}")
+
+
+@pytest.mark.parametrize("command", ["certify", "plan"])
+def test_calibration_items_that_are_certified_are_called_what_they_are(folder: Path, command: str) -> None:
+    file = folder / "run.toml"
+    file.write_text(configuration(calibration=SECTIONS["data"] + "items = [1]"))
+    arguments = ["plan", file] if command == "plan" else ["certify", file, "--out", folder / "run"]
+    with pytest.raises(InvalidInputError) as told:
+        invoke(*arguments)
+    assert str(told.value) == (
+        f'{file}: calibration: "item 1" is among its items, which plan, tune and locality look at, and is to be '
+        "certified. Name other items there, or certify others"
+    )
+
+
 def test_certify_report_recertify(folder: Path) -> None:
     done = invoke("certify", folder / "run.toml", "--out", folder / "run")
     assert done.exit_code == 0

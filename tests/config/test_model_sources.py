@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localsmooth.config import parse_configuration
-from localsmooth.config.faults import within
+from localsmooth.config.faults import naming_keys_of, within
 from localsmooth.config.models import CallableModelSection
 from localsmooth.config.packaged_models import HuggingFaceModelSection
 from localsmooth.config.sampling import SamplingSection
@@ -95,3 +95,36 @@ def test_arguments_are_called_by_the_keys_that_give_them() -> None:
             raise InvalidInputError(argument, "it is wrong", "Mend it")
     with pytest.raises(InvalidInputError, match=r"^model\.path: "), within("model", section):
         raise InvalidInputError("model.path", "it is wrong", "Mend it")
+
+
+@pytest.mark.parametrize(
+    ("argument", "key"),
+    [
+        ("n_bound", "run.toml: sampling.n_bound"),
+        ("items", "run.toml: data.items"),
+        ("of", "run.toml: certificate.targets"),
+        ("simultaneous", "run.toml: certificate.many_outputs"),
+        ("layout.levels", "run.toml: layout.levels"),
+        ("model: module", "run.toml: model: module"),
+        ("calibration", "run.toml: calibration"),
+        ("bounds", "bounds"),  # of the model, or of the certificate
+        ("workers", "workers"),  # the command line may say so
+        ("item", "item"),
+    ],
+)
+def test_errors_of_a_run_name_file_and_key_where_one_can_be_meant(argument: str, key: str) -> None:
+    configuration = parse_configuration(values() | {"calibration": {"kind": "digit-scenes", "split": "validation"}})
+    with pytest.raises(InvalidInputError) as told, naming_keys_of(configuration, Path("run.toml")):
+        raise InvalidInputError(argument, "it is wrong", "Mend it")
+    assert told.value.field == key
+    with pytest.raises(InvalidInputError) as told, naming_keys_of(configuration):
+        raise InvalidInputError(argument, "it is wrong", "Mend it")
+    assert told.value.field == key.removeprefix("run.toml: ")
+
+
+def test_faults_of_items_name_the_section_that_has_them() -> None:
+    made = values(classes=10) | {"calibration": {"kind": "digit-scenes", "split": "validation", "items": [-1]}}
+    with pytest.raises(InvalidInputError, match=r"^calibration: index: -1 is negative"):
+        parse_configuration(made).task()
+    with pytest.raises(InvalidInputError, match=r"^data: index: -1 is negative"):
+        parse_configuration(made | {"data": {"kind": "digit-scenes", "items": [-1]}}).task()

@@ -337,8 +337,13 @@ class TestItems:
             warnings.simplefilter("always")
             ls.certify(ls.ArrayTask(network, images), smoothing, ls.Settings(0.1, [0.0]))
             ls.certify(ls.ArrayTask(network, images[2:]), smoothing, ls.Settings(0.1, [0.0]))
-        (text,) = [str(one.message) for one in told if "[0,255]" in str(one.message)]
+            ls.certify(ls.ArrayTask(network, images[1:]), smoothing, ls.Settings(0.1, [0.0]))
+        text, one = [str(one.message) for one in told if "[0,255]" in str(one.message)]
         assert text.startswith(f"items: no value of 2 of the 3 is above {float(images[1].max()):g} where")
+        assert one == (
+            f'item "item 0": no value is above {float(images[1].max()):g} where the model declares bounds [0, 255]; '
+            "if it is a [0,1] image for a [0,255] model, scale it"
+        )
 
     def test_rounding_is_forgiven_and_more_is_not(self):
         made = CallableModel(lambda x: x, name="identity", bounds=(0, 1), classes=2)

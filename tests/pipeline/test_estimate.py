@@ -39,6 +39,7 @@ def test_passes_are_those_of_the_run() -> None:
     assert "certificates can reach" in made.reach
     assert "2 items, 12 output groups in all" in str(made)
     assert "1,440 forward passes" in str(made)
+    assert "passes (each over a whole item, noise and counting included); certifying comes on top" in str(made)
     windows = estimate(ls.GridLayout((2, 2), 0.3, 0.3, window_margin=0))
     assert windows.samples == 8 * 120
     assert windows.passes == pytest.approx(2 * 120)

@@ -77,6 +77,14 @@ def test_bounds_share_what_is_left_of_alpha() -> None:
     assert any("whole steps of 0.00392156863" in one and "1% of α" in one for one in run.assumptions)
 
 
+def test_a_plan_that_is_too_small_names_alpha_as_it_was_given() -> None:
+    few = SamplingPlan(30, 3, seed=1, chunk_size=300)
+    with pytest.raises(InvalidInputError, match=r"alpha = 0\.01 \(0\.0099 of it for bounds, the rest is set aside for"):
+        certify(**arguments(Gaussian(grid=GRID), plan=few, alpha=0.01))
+    with pytest.raises(InvalidInputError, match=r"^n_bound: with N₂ = 3 .*alpha = 0\.01 and 24 outputs, "):
+        certify(**arguments(Gaussian(grid=None), plan=few, alpha=0.01))
+
+
 @pytest.mark.parametrize("method", [Cohen(), SegCertify(tau=0.6)], ids=lambda one: one.name)
 def test_baselines_pay_too(method) -> None:
     layout = GridLayout((1, 1), 0.3, 0.3)

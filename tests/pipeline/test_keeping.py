@@ -18,6 +18,7 @@ from localsmooth.cli.app import app
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import NoProgress
 from localsmooth.layout import GridLayout
+from localsmooth.models import CallableModel, OutputKind
 from localsmooth.results import load
 from localsmooth.runs import OtherRunError, SamplingPlan, StoreError
 from localsmooth.sampling import SamplingOptions
@@ -38,7 +39,7 @@ def run(out: Path, sigma_max: float = 0.6, alpha: float = 0.05, **changes: Any) 
         "configuration": CONFIGURATION
         | {"noise": {"sigma_min": 0.3, "sigma_max": sigma_max}, "certificate": {"alpha": alpha}},
     }
-    model = threshold_model(np.full(SHAPE, -1.0))
+    model = changes.pop("model", threshold_model(np.full(SHAPE, -1.0)))
     return certify(model, np.zeros((1, 1, *SHAPE), np.float32), alpha=alpha, out=out, **(arguments | changes))
 
 
@@ -190,6 +191,32 @@ def test_a_first_attempt_that_drew_nothing_does_not_claim_the_directory(tmp_path
     # What the directory was asked for is what it was asked for last.
     with pytest.raises(OtherRunError, match=r"noise\.sigma_max was 0\.6 and is 0\.7"):
         run(tmp_path, sigma_max=0.7)
+
+
+BORDER = 0.0
+
+
+def _above(batch: np.ndarray) -> np.ndarray:
+    return (batch[:, 0] > BORDER).astype(np.int64)
+
+
+def test_a_function_that_reads_another_global_is_named_as_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def certify_function(seed: int = 1) -> None:
+        model = CallableModel(_above, name="above", bounds=None, classes=2, output=OutputKind.LABELS)
+        plan = SamplingPlan(n_candidate=10, n_bound=100, seed=seed, chunk_size=50)
+        run(tmp_path, model=model, plan=plan, configuration=None)
+
+    certify_function()
+    with pytest.raises(OtherRunError, match=r"\(differing in plan\.seed\), and [^.]* must not be mixed\. Use another"):
+        certify_function(2)
+    monkeypatch.setitem(globals(), "BORDER", 0.25)
+    what = (
+        r"\(differing in model\.fingerprint\).*the code of a function, or something that this reads \(a global variable"
+    )
+    with pytest.raises(OtherRunError, match=what):
+        certify_function()
 
 
 class Counting(NoProgress):

@@ -169,7 +169,7 @@ def test_sentences_that_are_not_certified_choose_the_noise(folder: Path, tmp_pat
     # Whoever certifies what was looked at is refused, whatever the command.
     whole["calibration"] = dict(whole["data"], items=[1])
     leak = parse_configuration(whole, tmp_path)
-    with pytest.raises(ls.InvalidInputError, match=r'calibration: .*"item 1", which is to be certified'):
+    with pytest.raises(ls.InvalidInputError, match=r'calibration: .*"item 1" is among its items.* is to be certified'):
         leak.prepare(tmp_path, print)
     for tune, what in (
         ({"cells": [[2, 2]]}, r"tune\.cells: tokens have one axis"),

@@ -8,7 +8,7 @@ from localsmooth.bounds.beta_mixture import BetaMixture, broad_mixture, candidat
 from localsmooth.bounds.betting import Betting
 from localsmooth.bounds.cdf_band import CdfBand
 from localsmooth.bounds.joint_count import JointCount
-from localsmooth.bounds.planning import pick_k, require_certifiable, smallest_sample_count
+from localsmooth.bounds.planning import hopeless_words, pick_k, require_certifiable, smallest_sample_count
 from localsmooth.bounds.scores import (
     ScoreBound,
     ScoreBounds,
@@ -89,6 +89,7 @@ __all__ = [
     "clopper_pearson_lower",
     "complete",
     "even_thresholds",
+    "hopeless_words",
     "pick_k",
     "require_certifiable",
     "require_level_strategy",

@@ -14,7 +14,7 @@ from localsmooth.bounds.votes import clopper_pearson_lower
 from localsmooth.bounds.weighting import Sharing
 from localsmooth.errors import InvalidInputError
 
-__all__ = ["pick_k", "require_certifiable", "smallest_sample_count"]
+__all__ = ["hopeless_words", "pick_k", "require_certifiable", "smallest_sample_count"]
 
 
 def smallest_sample_count(
@@ -61,6 +61,7 @@ def require_certifiable(
     *,
     threshold: float = 0.5,
     strategy: Sharing | Automatic | None = None,
+    asked: float | None = None,
 ) -> None:
     """Refuse a sampling plan under which every output would abstain whatever the model answers.
 
@@ -70,6 +71,8 @@ def require_certifiable(
         Number of samples that bound the candidate's probability (N₂).
     alpha, n_outputs, threshold, strategy
         As in :func:`smallest_sample_count`.
+    asked
+        α as the user named it, where some of it is set aside before it comes here.
 
     Raises
     ------
@@ -80,10 +83,25 @@ def require_certifiable(
     if not n_bound >= needed:
         raise InvalidInputError(
             "n_bound",
-            f"with {n_bound} votes, alpha = {alpha} and {n_outputs} outputs not even unanimous votes give a bound "
-            f"above {threshold}, so nothing could be certified",
-            f"Draw at least {needed} votes per output group, or raise alpha",
+            f"{hopeless_words(n_bound, alpha, n_outputs, threshold, asked)}, so nothing could be certified",
+            f"Draw at least {needed} of each output group (n_bound), or raise alpha",
         )
+
+
+def hopeless_words(n_bound: int, alpha: float, n_outputs: int, threshold: float, asked: float | None = None) -> str:
+    """Say that a plan can bound nothing above a threshold.
+
+    Parameters
+    ----------
+    n_bound, alpha, n_outputs, threshold, asked
+        As in `require_certifiable`.
+    """
+    shown = f"{alpha:g}"
+    if asked is not None and asked != alpha:
+        shown = f"{asked:g} ({alpha:g} of it for bounds, the rest is set aside for drawing noise on a grid)"
+    samples = f"N₂ = {n_bound:,} sample{'s' * (n_bound != 1)} of each output group"
+    outputs = f"{n_outputs:,} output{'s' * (n_outputs != 1)}"
+    return f"with {samples}, alpha = {shown} and {outputs}, not even unanimous votes give a bound above {threshold:g}"
 
 
 def pick_k(

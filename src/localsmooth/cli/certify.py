@@ -10,7 +10,7 @@ import xarray as xr
 from localsmooth.cli.commands import Log, Place
 from localsmooth.cli.plan import estimated, print_estimate
 from localsmooth.cli.telling import Teller, telling
-from localsmooth.config import AnyFile, load_configuration, with_execution
+from localsmooth.config import AnyFile, load_configuration, naming_keys_of, with_execution
 from localsmooth.execution import OtherPartsMissingError, Part, Until
 from localsmooth.pipeline import Run
 from localsmooth.pipeline import certify as certify_task
@@ -27,24 +27,26 @@ def run_configuration(
     part: Part | None = None,
     until: Until | None = None,
     candidates: Path | None = None,
+    file: Path | None = None,
 ) -> xr.Dataset:
-    """Build everything a configuration describes and certify it into a run directory."""
+    """Build everything a configuration describes and certify it into a run directory; errors name keys of its file."""
     try:
-        task, smoothing, settings = configuration.prepare(out, told.say)
-        run = Run(
-            out,
-            configuration.name,
-            configuration.execution.build(),
-            store,
-            part,
-            told.progress,
-            configuration.sampling.options(),
-            configuration.sampling.score_counting(),
-            configuration.model_dump(mode="json"),
-            until,
-            candidates,
-        )
-        return certify_task(task, smoothing, settings, run=run)
+        with naming_keys_of(configuration, file):
+            task, smoothing, settings = configuration.prepare(out, told.say)
+            run = Run(
+                out,
+                configuration.name,
+                configuration.execution.build(),
+                store,
+                part,
+                told.progress,
+                configuration.sampling.options(),
+                configuration.sampling.score_counting(),
+                configuration.model_dump(mode="json"),
+                until,
+                candidates,
+            )
+            return certify_task(task, smoothing, settings, run=run)
     except KeyboardInterrupt:
         told.interrupted()
         raise
@@ -79,7 +81,7 @@ def certify(
             address=address,
         )
         if dry_run:
-            print_estimate(estimated(configuration, told), out)
+            print_estimate(estimated(configuration, told, file=config), out)
             return
         if replay is not None:
             section = configuration.sampling.model_copy(update={"replay": replay})
@@ -87,7 +89,7 @@ def certify(
         share = None if part is None else Part.parse(part)
         until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
         try:
-            result = run_configuration(configuration, out, told, store=store, part=share, until=until)
+            result = run_configuration(configuration, out, told, store=store, part=share, until=until, file=config)
         except OtherPartsMissingError as finished:
             told.say(str(finished))
             return

@@ -93,7 +93,7 @@ def measure_file(
             f'{config}:\nlayout.kind: locality is measured on a grid of cells. Write kind = "grid".'
         )
     console, images = terminal(), [item.image for item in items]
-    warn_of_scale(model, images)
+    warn_of_scale(model, images, [item.name for item in items])
     layouts = _layouts(grid, configuration.noise, model, images)
     lowest, highest = (float(level) for level in (layouts[0].levels.min(), layouts[0].levels.max()))
     tried = np.geomspace(lowest, highest, section.count) if section.levels is None else np.unique(section.levels)

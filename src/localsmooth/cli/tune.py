@@ -15,7 +15,14 @@ from rich.table import Table
 
 from localsmooth.cli.locality import measure_file
 from localsmooth.cli.telling import Teller
-from localsmooth.config import AnyFile, AnyTuneSection, Configuration, ConfigurationError, load_configuration
+from localsmooth.config import (
+    AnyFile,
+    AnyTuneSection,
+    Configuration,
+    ConfigurationError,
+    load_configuration,
+    naming_keys_of,
+)
 from localsmooth.errors import InvalidInputError
 from localsmooth.execution import Until
 from localsmooth.locality import Measurement, read_measurement
@@ -64,7 +71,7 @@ def tune(
         raise InvalidInputError("--work, --time", "both are given", "Give one")
     until = Until.parse(time)
     seconds = None if until is None or until.seconds is None else float(until.seconds)
-    with tempfile.TemporaryDirectory(prefix="localsmooth-tune-") as folder:
+    with tempfile.TemporaryDirectory(prefix="localsmooth-tune-") as folder, naming_keys_of(configuration, config):
         contest = contest_of(configuration, Path(folder), _measurement(config, configuration, locality, told))
         aim = Aim(
             section.target if target is None else target,

@@ -4,7 +4,7 @@ from localsmooth.config.baselines import CentreSmoothingSection
 from localsmooth.config.certificate import CertificateSection
 from localsmooth.config.data import DATA_SECTIONS, ArraysSection, DataSection, ImageFilesSection, ItemsSection
 from localsmooth.config.edges import EdgeConfiguration
-from localsmooth.config.faults import ConfigurationError, explain
+from localsmooth.config.faults import ConfigurationError, explain, naming_keys_of
 from localsmooth.config.graph import GraphCertificateSection, GraphConfiguration
 from localsmooth.config.graph_data import GraphData
 from localsmooth.config.layouts import (
@@ -80,6 +80,7 @@ __all__ = [
     "import_plugins",
     "load_certificate",
     "load_configuration",
+    "naming_keys_of",
     "one_level",
     "parse_configuration",
     "read_toml",

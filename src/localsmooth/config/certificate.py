@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -68,6 +69,13 @@ Budgets = Annotated[
 
 class StrategySection(Section):
     """What is proven from the samples, whatever they are samples of."""
+
+    arguments: ClassVar[Mapping[str, str]] = {
+        "of": "targets",
+        "background": "targets",
+        "weights": "targets",
+        "simultaneous": "many_outputs",
+    }
 
     alpha: float = Field(gt=0, lt=1)
     """Probability with which an item's certificate may fail."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -12,7 +13,10 @@ from pydantic_core import ErrorDetails
 from localsmooth.config.section import Section, sections_of, selected_by
 from localsmooth.errors import InvalidInputError, LocalsmoothError
 
-__all__ = ["ConfigurationError", "explain", "within"]
+__all__ = ["ConfigurationError", "explain", "naming_keys_of", "within"]
+
+# Sections of a file that say nothing of what a run makes, or that the command line may have replaced.
+_ASIDE = frozenset({"calibration", "execution", "locality", "plugins", "tune"})
 
 
 class ConfigurationError(LocalsmoothError, ValueError):
@@ -114,3 +118,42 @@ def within(name: str, section: Section) -> Generator[None]:
         key = section.arguments.get(error.field, error.field)
         known = key.split(",")[0].split(".")[0] in type(section).model_fields
         raise InvalidInputError(f"{name}{'.' if known else ': '}{key}", error.problem, error.remedy) from error
+
+
+@contextmanager
+def naming_keys_of(configuration: BaseModel, file: Path | None = None) -> Generator[None]:
+    """Name the file and its key in errors of a run that it describes, where one key alone can be meant.
+
+    Parameters
+    ----------
+    configuration
+        What the file says.
+    file
+        The file; None where there is none, or it is not known.
+
+    Raises
+    ------
+    InvalidInputError
+        What was raised within, with file and key in place of the argument.
+    """
+    try:
+        yield
+    except InvalidInputError as error:
+        key = _key(configuration, error.field)
+        if key is None:
+            raise
+        place = key if file is None else f"{file}: {key}"
+        raise InvalidInputError(place, error.problem, error.remedy) from error
+
+
+def _key(configuration: BaseModel, argument: str) -> str | None:
+    first = argument.split(",")[0].split(":")[0].split(".")[0]
+    sections = {name: section for name, section in configuration if isinstance(section, Section)}
+    if first in sections:
+        return argument
+    known = [
+        f"{name}.{section.arguments.get(argument, argument)}"
+        for name, section in sections.items()
+        if name not in _ASIDE and (first in type(section).model_fields or argument in section.arguments)
+    ]
+    return known[0] if len(known) == 1 else None

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from localsmooth.config.certificate import CertificateSection
@@ -23,7 +22,8 @@ from localsmooth.config.section import Section
 from localsmooth.config.targets import make_targets
 from localsmooth.config.tuning import TuneSection
 from localsmooth.datasets import ItemSet
-from localsmooth.locality import LevelsFile, item_digest, require_unseen
+from localsmooth.errors import InvalidInputError
+from localsmooth.locality import item_digest
 from localsmooth.models import Model
 from localsmooth.tasks import Smoothing, Task, require_classes
 from localsmooth.tasks.arrays import ArrayTask
@@ -149,10 +149,12 @@ class Configuration(Section):
         InvalidInputError
             If the layout's levels were fitted on one of the items, or one is among those for calibration.
         """
-        task = self.data.task(self.build_model())
+        model = self.build_model()
+        with within("data", self.data):
+            task = self.data.task(model)
         self.layout.require_unseen(task.items)
         if self.calibration is not None:
-            _require_others(self.calibration.task(task.model).items, task.items)
+            _require_others(self._calibrating(self.calibration, model).items, task.items)
         self._require_classes(task)
         return task
 
@@ -192,12 +194,18 @@ class Configuration(Section):
         InvalidInputError
             If one of them is to be certified.
         """
-        made, certified = self._calibration().task(model), self.data.task(model).items
+        made = self._calibrating(self._calibration(), model)
+        with within("data", self.data):
+            certified = self.data.task(model).items
         _require_others(made.items, certified)
         if made.items.class_names is None:  # they are of one model, and called the same
             made.items = replace(made.items, class_names=certified.class_names)
         self._require_classes(made)
         return made
+
+    def _calibrating(self, section: DataSection, model: Model) -> ArrayTask:
+        with within("calibration", section):
+            return section.task(model)
 
     def calibration_items(self) -> ItemSet:
         """Load arrays that may be looked at, without a model.
@@ -232,5 +240,11 @@ class Configuration(Section):
 
 def _require_others(looked_at: ItemSet, certified: ItemSet) -> None:
     """Refuse to certify what noise was, or may be, chosen by: see `localsmooth.locality.require_unseen`."""
-    seen = LevelsFile(np.empty((0, 0)), frozenset(item_digest(item.image) for item in looked_at))
-    require_unseen(seen, certified, "calibration")
+    seen = {item_digest(item.image) for item in looked_at}
+    for item in certified:
+        if item_digest(item.image) in seen:
+            raise InvalidInputError(
+                "calibration",
+                f'"{item.name}" is among its items, which plan, tune and locality look at, and is to be certified',
+                "Name other items there, or certify others",
+            )

@@ -17,12 +17,12 @@ from localsmooth.execution.progress import (
     SamplingProgress,
     WithinProgress,
     WorkProgress,
-    default_progress,
     tell_certifying,
 )
 from localsmooth.execution.ray_cluster import RayExecutor
 from localsmooth.execution.replaying import REPLAY_LEVEL, replay_samples
 from localsmooth.execution.rounds import Rounds
+from localsmooth.execution.scripts import ScriptProgress, default_progress, told_by_default
 from localsmooth.execution.threads import ThreadExecutor, default_executor
 from localsmooth.execution.until import Until
 from localsmooth.execution.usage import SamplingSummary
@@ -49,6 +49,7 @@ __all__ = [
     "Rounds",
     "SamplingProgress",
     "SamplingSummary",
+    "ScriptProgress",
     "SerialExecutor",
     "Session",
     "ThreadExecutor",
@@ -66,4 +67,5 @@ __all__ = [
     "sample",
     "sample_subject",
     "tell_certifying",
+    "told_by_default",
 ]

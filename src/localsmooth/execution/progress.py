@@ -27,14 +27,10 @@ __all__ = [
     "SamplingProgress",
     "WithinProgress",
     "WorkProgress",
-    "default_progress",
     "tell_certifying",
     "tell_within",
     "tell_work",
 ]
-
-
-_NOTEBOOK_PACE = 10.0  # seconds between lines below a cell
 
 
 @runtime_checkable
@@ -293,14 +289,6 @@ class RichProgress:
             self.message(f"Certifying {total} item{'s' * (total != 1)}")
         elif self._items.advance(done - self._items.done) and done < total:
             self.message(f"Certified {done} of {total} items")
-
-
-def default_progress() -> SamplingProgress:
-    """A bar, if standard error is a terminal or in a notebook (there without ipywidgets: lines); otherwise silence."""
-    console = terminal()
-    if console.is_jupyter:
-        return RichProgress(console, every=_NOTEBOOK_PACE)
-    return RichProgress(console) if console.is_terminal else NoProgress()
 
 
 def _draws_bars(console: Console) -> bool:

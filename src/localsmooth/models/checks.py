@@ -83,7 +83,7 @@ def check_item(model: Model, item: Num[torch.Tensor, "*item"] | Num[np.ndarray, 
         )
 
 
-def warn_of_scale(model: Model, items: Sequence[Num[np.ndarray, "..."]]) -> None:
+def warn_of_scale(model: Model, items: Sequence[Num[np.ndarray, "..."]], names: Sequence[str]) -> None:
     """Say, once for all items, that some fill so little of the bounds that they are probably scaled otherwise.
 
     Parameters
@@ -92,21 +92,26 @@ def warn_of_scale(model: Model, items: Sequence[Num[np.ndarray, "..."]]) -> None
         Declares the bounds.
     items
         Clean items, as `check_item` lets them through.
+    names
+        What they are called.
 
     Warns
     -----
     UserWarning
-        If there are such items, with their number.
+        If there are such items: with the name where it is one, or else with their number.
     """
     if model.bounds is None:
         return
     low, high = model.bounds
     largest = [float(item.max()) for item in items]
-    dim = [value for value in largest if low < value <= low + (high - low) / 100]
+    dim = [(top, name) for top, name in zip(largest, names, strict=True) if low < top <= low + (high - low) / 100]
     if dim:
+        which, them = f"items: no value of {len(dim)} of the {len(largest)}", "these are [0,1] images"
+        if len(dim) == 1:
+            which, them = f'item "{dim[0][1]}": no value', "it is a [0,1] image"
         warnings.warn(
-            f"items: no value of {len(dim)} of the {len(largest)} is above {max(dim):g} where the model declares "
-            f"bounds [{low:g}, {high:g}]; if these are [0,1] images for a [0,255] model, scale them",
+            f"{which} is above {max(dim)[0]:g} where the model declares "
+            f"bounds [{low:g}, {high:g}]; if {them} for a [0,255] model, scale {'it' if len(dim) == 1 else 'them'}",
             UserWarning,
             stacklevel=3,
         )

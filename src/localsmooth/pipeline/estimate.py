@@ -83,7 +83,8 @@ class Estimate:
         if self.seconds is not None and self.rate is not None:
             lines.append(
                 f"Time: about {_duration(self.seconds)} of sampling, at the {self.rate:,.1f} passes/s measured over "
-                f"{self.timed:,.0f} passes; certifying comes on top"
+                f"{self.timed:,.0f} passes (each over a whole item, noise and counting included); certifying comes "
+                "on top"
             )
         if self.memory is not None:
             lines.append(f"Memory: {self.memory / _MEBI:,.0f} MiB a process")

@@ -38,7 +38,8 @@ class Run:
         Draw this share of the output groups only, for machines without a disk in common; see
         `localsmooth.runs.join`. Nothing is certified before all parts are there.
     progress
-        Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal.
+        Told how far sampling, and then the exact bound, has come; by default a bar where standard error is a terminal,
+        and elsewhere lines, one a minute, of what takes more than a few seconds. `NoProgress()` says nothing.
     options
         How to run the model; by default found by a short calibration.
     scores

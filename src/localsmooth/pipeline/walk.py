@@ -21,11 +21,11 @@ from localsmooth.execution import (
     Rounds,
     SamplingProgress,
     default_executor,
-    default_progress,
     draw_subject,
     named_executor,
     replay_samples,
     require_stopping,
+    told_by_default,
 )
 from localsmooth.models import Model
 from localsmooth.pipeline.asked import described, same_event
@@ -119,12 +119,12 @@ def certify(task: Task[Any, Asked], smoothing: Smoothing, prove: Asked, *, run: 
         if run.part is not None:
             raise InvalidInputError("until", "a part is not certified", "Let it draw all of its samples")
     prove, counted = _going_on(prove, earlier, plan, ends=run.until is not None)
-    with run_stores(out, run.store) as stores:
+    lasting = out is not None or run.store is not None
+    with run_stores(out, run.store) as stores, told_by_default(run.progress, kept=lasting) as told:
         kept, tallied = stores
         begun: list[int] | None = None
         replayed: dict[str, float] | None = None
         _require_may_grow(task, assignment, stores, plan, prove, out)
-        told = default_progress() if run.progress is None else run.progress
         if assignment.told:
             told.message(assignment.told)
         if assignment.draw is not None:

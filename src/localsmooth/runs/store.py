@@ -28,6 +28,12 @@ __all__ = [
     "merge",
 ]
 
+_FINGERPRINT = "model.fingerprint"
+_COMPUTES_OTHERWISE = (
+    f"{_FINGERPRINT} is of all that the model computes with: its weights or options are others, or the code of a "
+    "function, or something that this reads (a global variable, a function that it calls, an attribute)"
+)
+
 ChunkKey = tuple[int, int, int, int]
 """Item, output group, stage and number of a chunk."""
 
@@ -268,9 +274,10 @@ def require_same(kept: RunIdentity, wanted: RunIdentity, place: str) -> None:
     # A layout is known by its digest: partitions, noise levels and views.
     names = [f"{name} and its noise levels" if name.endswith(".layout") else name for name in names]
     shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    changed = f". {_COMPUTES_OTHERWISE}" if _FINGERPRINT in names else ""
     raise OtherRunError(
         f"{place} holds tallies of another configuration (differing in {shown}), and tallies of different "
-        "distributions must not be mixed. Use another run directory, or restore the configuration"
+        f"distributions must not be mixed{changed}. Use another run directory, or restore the configuration"
     )
 
 

@@ -73,7 +73,10 @@ class Calibration:
             return f"batch size {self.batch_size.samples}, as given"
         (order, size), rate = _preferred(self.rates)
         words = "channels-last" if order else "the model's own"
-        return f"batch size {size}, {words} memory order, chosen by timing ({rate:,.1f} samples/s, forward pass alone)"
+        return (
+            f"batch size {size}, {words} memory order, chosen by timing ({rate:,.1f} samples/s by the "
+            "forward pass alone, of what one output group sees, without noise and counting)"
+        )
 
 
 def calibrate(

@@ -15,6 +15,7 @@ from localsmooth.bounds import (
     CountRule,
     LevelStrategy,
     VoteConfidenceSequence,
+    hopeless_words,
     require_level_strategy,
 )
 from localsmooth.certificates import BaseCertificates, VoteCertificate, certified_radius
@@ -229,11 +230,10 @@ def _require_certifiable(
     alpha: float,
     outputs: int,
 ) -> None:
-    level = strategy.most_lenient_level(outputs, alpha)
+    level, words = strategy.most_lenient_level(outputs, alpha), hopeless_words(plan.n_bound, alpha, outputs, 0.5)
     if not sequence.lower(np.array([plan.n_bound]), plan.n_bound, level)[0] > 0.5:
         raise InvalidInputError(
             "n_bound",
-            f"with {plan.n_bound} votes, alpha = {alpha} and {outputs} outputs not even unanimous votes give a bound "
-            "above 0.5 by a confidence sequence, so nothing could be certified",
-            "Draw more votes per output group, raise alpha, or leave early stopping out",
+            f"{words} by a confidence sequence, so nothing could be certified",
+            "Draw more of each output group (n_bound), raise alpha, or leave early stopping out",
         )

@@ -121,7 +121,7 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
             raise InvalidInputError("passes", f"{method.name} draws in a way of its own", "Pass numbers of samples")
         plan = smoothing.planned(layouts)
         images = [item.image for item in self.items]
-        warn_of_scale(self.model, images)
+        warn_of_scale(self.model, images, [item.name for item in self.items])
         prepared = prepare_items(self.model, images, layouts, noise, options.item_dtype)
         noise = noise_of_run(noise, prepared, layouts, plan.n_bound, settings)
         shown = {id(made): item.image for made, item in zip(layouts, self.items, strict=True)}
@@ -133,7 +133,11 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
                 method.require(made, noise)
             if not settings.needs_scores and plan.stop is None:
                 require_certifiable(
-                    plan.n_bound, bounding.alpha, made.outputs.labels.size, strategy=settings.simultaneous
+                    plan.n_bound,
+                    bounding.alpha,
+                    made.outputs.labels.size,
+                    strategy=settings.simultaneous,
+                    asked=settings.alpha,
                 )
         if method is None:
             require_applicable(settings.certificates, noise, layouts[0].levels)
