@@ -55,7 +55,10 @@ def invoke(*arguments: object):
             ("n_bound = 300", "n_bound = 3"),
             "sampling.n_bound: with N₂ = 3 samples of each output group, ",
         ),
-        (("alpha = 0.05", 'alpha = 0.05\ntargets = ["class:9"]'), "certificate.targets: '9' is none of the classes"),
+        (
+            ("alpha = 0.05", 'alpha = 0.05\ntargets = ["class:9"]'),
+            "certificate.targets: class:9: '9' is none of the classes",
+        ),
         (("cells = [2, 2]", "cells = [2, 99]"), "layout.cells: 99 cells along an axis of 8 elements"),
     ],
 )
@@ -66,6 +69,14 @@ def test_errors_of_a_run_name_its_file_and_key(folder: Path, command: str, chang
     with pytest.raises(InvalidInputError) as told:
         invoke(*arguments, *(["--dry-run"] if command == "dry" else []))
     assert str(told.value).startswith(f"{file}: {text}")
+
+
+def test_no_key_is_named_that_the_file_does_not_have(folder: Path) -> None:
+    file = folder / "run.toml"
+    file.write_text(configuration(sampling="passes = 8\nbatch_size = 50\nchunk_size = 100"))
+    with pytest.raises(InvalidInputError) as told:
+        invoke("plan", file)
+    assert told.value.field == "n_bound"
 
 
 @pytest.mark.parametrize("command", ["certify", "plan"])

@@ -101,7 +101,8 @@ def test_arguments_are_called_by_the_keys_that_give_them() -> None:
     ("argument", "key"),
     [
         ("n_bound", "run.toml: sampling.n_bound"),
-        ("items", "run.toml: data.items"),
+        ("items", "items"),  # of the data, or for calibration
+        ("levels", "levels"),  # the file has sigma_min
         ("of", "run.toml: certificate.targets"),
         ("simultaneous", "run.toml: certificate.many_outputs"),
         ("layout.levels", "run.toml: layout.levels"),

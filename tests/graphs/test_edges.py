@@ -270,6 +270,7 @@ def test_modules_that_keep_edges_are_refused(tiny):
 def test_modules_of_which_it_stays_unknown_are_refused(tiny):
     locked = _Degrees(True)
     locked.lock = threading.Lock()  # cannot be copied
+    locked.register_forward_hook(lambda *_: None)
     with pytest.raises(InvalidInputError, match=r"module: it cannot be copied .* caches in it could not be noticed"):
         _subject(
             EdgeTask(EdgeIndexClassifier(locked.eval(), 2), tiny, np.arange(5)),

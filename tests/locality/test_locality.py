@@ -258,7 +258,7 @@ def test_calibration_items_must_not_be_certified(folder: Path) -> None:
         load_configuration(folder / "run.toml").calibration_items()
     refused = CliRunner().invoke(app, ["certify", str(folder / "run.toml"), "--out", str(folder / "run")])
     assert isinstance(refused.exception, InvalidInputError)
-    assert refused.exception.field == "calibration"
+    assert refused.exception.field == f"{folder / 'run.toml'}: calibration"
     (folder / "run.toml").write_text(without("calibration"))
     done = CliRunner().invoke(app, ["locality", str(folder / "run.toml"), "--out", str(folder / "out")])
     assert isinstance(done.exception, ConfigurationError)

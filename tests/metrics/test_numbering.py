@@ -52,3 +52,17 @@ def test_labels_that_count_from_elsewhere_are_named_by_console_and_page() -> Non
 )
 def test_other_labels_are_not(labels: np.ndarray | None) -> None:
     assert numbering_words(result(labels)) == ""
+
+
+def test_few_outputs_of_many_classes_tell_nothing() -> None:
+    """Nearly every pair of a wrong label and a prediction comes once, so that some other numbers fit nearly all."""
+    labels = np.random.default_rng(0).permutation(TRUE.size).reshape(TRUE.shape)
+
+    def ranks(batch: np.ndarray) -> np.ndarray:
+        return (batch[:, 0] * (TRUE.size - 1)).round().astype(np.int64).clip(0, TRUE.size - 1)
+
+    model = ls.CallableModel(ranks, name="ranks", bounds=None, classes=TRUE.size, output=ls.OutputKind.LABELS)
+    smoothing = ls.Smoothing(ls.GridLayout((1, 1), 0.001, 0.001), ls.SamplingPlan(20, 200))
+    quiet = ls.Run(progress=NoProgress())
+    made = ls.certify(ls.ArrayTask(model, [IMAGE], [labels]), smoothing, ls.Settings(0.05, [0.0]), run=quiet)
+    assert numbering_words(made) == ""

@@ -139,6 +139,10 @@ def test_channels_last_files(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=rf"class_axis: .* {classes} classes on axis {wrong} .*axis 3 they"):
             onnx(path, bounds=(0, 1), class_axis=wrong)(batch)
         assert onnx(path, bounds=(0, 1), class_axis=wrong, classes=classes)(batch).shape[1] == classes
+    padded = tmp_path / "padded.onnx"
+    torch.onnx.export(network, (torch.zeros(2, 1, 8, 8),), str(padded), dynamo=False)
+    with pytest.raises(InvalidInputError, match=r"class_axis: .* 8 classes on axis 1 .*axis 3 they"):
+        onnx(padded, bounds=(0, 1), class_axis=1, preprocessing=ls.Preprocessing(pad_multiple=8))(batch)
 
 
 def test_whole_runs_know_what_is_said_and_what_was_told_once() -> None:

@@ -248,7 +248,7 @@ def test_items_of_different_sizes_share_a_rule() -> None:
         ({"budgets": [float("nan")]}, "budgets"),
         ({"bounds": {}}, "bounds"),
         ({"certificates": []}, "certificates"),
-        ({"plan": SamplingPlan(10, 4)}, "at least 5 votes"),
+        ({"plan": SamplingPlan(10, 4)}, "at least 5 of each output group"),
         ({"layout": GridLayout((2, 3), -0.1, 0.4)}, "levels"),
         ({"layout": GridLayout((2, 3), 0.0, 0.4)}, "levels"),
         ({"layout": GridLayout((2, 3), 0.4, 0.2)}, "levels"),

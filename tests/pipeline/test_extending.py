@@ -306,6 +306,26 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Call certify in Python" in str(unknown.exception)
 
 
+def test_runs_that_stop_early_are_extended_for_the_budgets_that_were_found_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More samples reach farther: other budgets would end sampling elsewhere, and be another run."""
+    write_inputs(tmp_path, np.random.default_rng(0).random((2, 1, 6, 8), dtype=np.float32))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sections = {
+        "sampling": SECTIONS["sampling"] + "stop_early = true",
+        "certificate": 'alpha = 0.05\nbudgets = "auto"\n',
+    }
+    (tmp_path / "run.toml").write_text(configuration(**sections))
+    CliRunner().invoke(app, ["certify", str(tmp_path / "run.toml"), "--out", str(tmp_path / "run")])
+    before = load_record(tmp_path / "run")
+    done = CliRunner().invoke(app, ["extend", str(tmp_path / "run"), "--samples", "450"])
+    assert done.exit_code == 0, done.exception
+    after = load_record(tmp_path / "run")
+    assert (after.extended, after.n_bound) == (300, 450)
+    assert after.settings["budgets"] == before.settings["budgets"]
+
+
 def test_every_command_says_how_an_interrupted_extension_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -238,7 +238,7 @@ def test_recertifying_uses_the_sequence(tmp_path: Path) -> None:
         ({"simultaneous": PaperHolm()}, "simultaneous"),
         ({"simultaneous": JointAndBonferroni()}, "simultaneous: .* votes end sampling early"),
         ({"certificates": [GaussianScores()]}, "stop: there are certificates from scores"),
-        ({"plan": replace(STOPPING, n_bound=8)}, "n_bound: with 8 votes"),
+        ({"plan": replace(STOPPING, n_bound=8)}, "n_bound: with N₂ = 8 samples"),
         ({"plan": replace(PLAN, stop=Luck(VoteConfidenceSequence(), 0.1, 0.5))}, "stop: Luck"),
     ],
 )

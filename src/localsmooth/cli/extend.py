@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def extend(
     until = Until.parse(time, interrupted=until_interrupted, settled=until_settled)
     with telling(log) as told:
         grown = {**kept, "sampling": with_samples(kept["sampling"], record.n_candidate, samples)}
+        if record.sequence is not None:  # what ends a group's sampling is the largest budget that it began with
+            grown["certificate"] = _as_begun(kept["certificate"], record.settings)
         try:
             result = run_configuration(_parsed(grown), run, told, until=until)
         except ConfigurationError as error:
@@ -66,6 +69,12 @@ def extend(
                 "beside it, or something has moved."
             ) from None
         told.result(result, run)
+
+
+def _as_begun(certificate: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The section with the budgets that were found for the run, where it leaves them to be found."""
+    found = {name: settings[name] for name, value in certificate.items() if value == "auto" and name in settings}
+    return {**certificate, **found}
 
 
 def _parsed(values: dict[str, Any]) -> AnyFile:

@@ -151,9 +151,18 @@ def _key(configuration: BaseModel, argument: str) -> str | None:
     sections = {name: section for name, section in configuration if isinstance(section, Section)}
     if first in sections:
         return argument
-    known = [
-        f"{name}.{section.arguments.get(argument, argument)}"
+    possible = [
+        name
         for name, section in sections.items()
-        if name not in _ASIDE and (first in type(section).model_fields or argument in section.arguments)
+        if first in type(section).model_fields or argument in section.arguments
     ]
-    return known[0] if len(known) == 1 else None
+    if len(possible) != 1 or possible[0] in _ASIDE:
+        return None
+    section = sections[possible[0]]
+    key = section.arguments.get(argument)
+    return f"{possible[0]}.{key or argument}" if key or _is_written(section, first) else None
+
+
+def _is_written(section: Section, key: str) -> bool:
+    """Whether the file says something of a key, rather than leaves it to its default."""
+    return key in section.model_fields_set and getattr(section, key) is not None

@@ -226,8 +226,8 @@ class Configuration(Section):
 
     def _require_classes(self, task: ArrayTask) -> None:
         """Refuse targets of classes that there are not, before anything is predicted."""
+        _, outputs = task.known()[0]
         with within("certificate", self.certificate):
-            _, outputs = task.known()[0]
             require_classes(make_targets(self.certificate.targets), outputs.class_names)
 
     def _calibration(self) -> DataSection:

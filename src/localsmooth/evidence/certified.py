@@ -91,7 +91,8 @@ def check_counts(
         return made
     for what in sorted({unchecked_thresholds(each.settings.certificates) for each in items} - {""}):
         ledger.leave(f"not checked: {what}, {_AGAIN}; the counts are proven from these")
-    absent = _absent(items)
+    with ledger.step(_COUNTS):
+        absent = _absent(items)
     for each in items:
         with ledger.step(each.outputs.name):
             _check_item(each, result.sel(item=each.outputs.name), absent, known, made)

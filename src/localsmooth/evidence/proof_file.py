@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from localsmooth.collective import Ceiling, DualPoint, Leaf, Node, Proof, SplitFeed, SplitSpending, Tighten
 from localsmooth.disk import write_atomically
+from localsmooth.errors import OutputError
 from localsmooth.evidence.counts import KeptProof, KeptProofs
 
 __all__ = ["PROOFS", "kept_proofs", "proofs_digest", "result_digest", "save_proofs"]
@@ -36,7 +37,10 @@ def save_proofs(folder: Path, proofs: KeptProofs) -> None:
         If that is not possible.
     """
     if not proofs:
-        (folder / PROOFS).unlink(missing_ok=True)
+        try:
+            (folder / PROOFS).unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(folder / PROOFS, str(error)) from error
         return
     rows = [
         {"item": item, "target": target, "way": kept.way, "alone": kept.alone, "part": kept.part, **_plain(kept.proof)}

@@ -9,7 +9,7 @@ from threading import RLock, Timer
 
 from rich.console import Console
 
-from localsmooth.execution.progress import RichProgress, SamplingProgress
+from localsmooth.execution.progress import CertifiedSoFar, RichProgress, SamplingProgress
 from localsmooth.terminal import terminal
 
 __all__ = ["ScriptProgress", "default_progress", "told_by_default"]
@@ -45,7 +45,8 @@ class ScriptProgress(RichProgress):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(console, every=every, clock=clock)
-        self._clock, self._due = clock, clock() + after
+        self._clock, self._due, self._every = clock, clock() + after, every
+        self._next_look = self._due
         self._held: list[str] | None = []
         self._timer: Timer | None = None
         self._lock = RLock()
@@ -61,6 +62,12 @@ class ScriptProgress(RichProgress):
             if self._timer is not None:
                 self._timer.cancel()
             self._timer = None
+
+    def certified_so_far(self, found: CertifiedSoFar) -> None:
+        """Print a line, unless there was one within the pace."""
+        if self._clock() >= self._next_look:
+            self._next_look = self._clock() + self._every
+            super().certified_so_far(found)
 
     def message(self, text: str) -> None:
         """Print a line, or hold it back."""

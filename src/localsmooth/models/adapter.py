@@ -217,11 +217,13 @@ class Adapter(Model):
             score is NaN.
         """
         raw, low = self._predict(self._with_levels(self._denoised(batch)))
+        spatial = tuple(batch.shape[2:])
+        padded = self._preprocessing.padded_shape(spatial)
         said = self._class_axis is not None
         scored = self._threshold is not None or self.output is not OutputKind.LABELS
         if self._class_axis is not None:
             if self._classes_inferred and isinstance(self._class_axis, int):
-                require_fitting_axis(tuple(raw.shape), self._class_axis, tuple(batch.shape[2:]))
+                require_fitting_axis(tuple(raw.shape), self._class_axis, padded)
             raw = classes_first(raw, self._class_axis, labels=not scored)
         if raw.ndim < 1 or raw.shape[0] != batch.shape[0]:
             raise InvalidInputError(
@@ -229,8 +231,6 @@ class Adapter(Model):
                 f"it returned shape {tuple(raw.shape)} for a batch of {batch.shape[0]}",
                 "Return one prediction per sample, the batch axis first",
             )
-        spatial = tuple(batch.shape[2:])
-        padded = self._preprocessing.padded_shape(spatial)
         if scored and raw.is_floating_point():  # integers where scores were declared are for the checks to name
             wanted = None if self._threshold is not None else self.classes
             require_classes_first(raw, padded, wanted, inferred=self._classes_inferred and not said, said=said)

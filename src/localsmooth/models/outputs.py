@@ -227,7 +227,7 @@ def require_fitting_axis(shape: tuple[int, ...], axis: int, spatial: tuple[int, 
     axis
         Where its classes are said to be.
     spatial
-        The spatial shape of the input.
+        The spatial shape of the network's input.
 
     Raises
     ------

@@ -264,6 +264,8 @@ def naming_keys(store: Store, configuration: Mapping[str, Any]) -> Generator[Non
             raise
         if numbers := _other_numbers(kept, configuration):
             raise type(error)(f"{store.path} {numbers}, or use another run directory") from None
+        if isinstance(error, FewerSamplesError):  # whatever else the file says otherwise is of no account
+            raise
         shown = "; ".join(changes[:8]) + (f"; and {len(changes) - 8} more" if len(changes) > 8 else "")
         raise OtherRunError(
             f"{store.path} holds tallies of another configuration: {shown}. Tallies of different distributions must "

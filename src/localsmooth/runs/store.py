@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -291,8 +292,9 @@ def interrupted_words(place: object, samples: int) -> str:
     samples
         How many samples it is to have, in all.
     """
+    folder = shlex.quote(str(place))
     return (
-        f"{place}: an extension to {samples:,} samples was interrupted, or still runs: `localsmooth extend {place} "
+        f"{place}: an extension to {samples:,} samples was interrupted, or still runs: `localsmooth extend {folder} "
         f"--samples {samples}` goes on (in Python, or with a file of your own: certify into this directory again, with "
         f"n_bound = {samples})"
     )

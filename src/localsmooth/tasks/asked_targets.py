@@ -132,8 +132,8 @@ def require_stakes(targets: Sequence[Target], every: Sequence[Predicted], *, cou
             )
     if any(outputs.label is None for outputs in every):  # classes are those of predictions, which are not known yet
         return
-    names = {name for each in told for name in each}
-    empty = [name for name in told[0] if not any(each[name].total for each in told if name in each)]
+    names = [name for name, stakes in told[0].items() if stakes.counts or not counting]
+    empty = [name for name in names if not any(each[name].total for each in told if name in each)]
     if empty and len(empty) == len(names):
         problem = f"no output of the items counts for {', '.join(empty)}"
         raise InvalidInputError("targets", problem, "Name what occurs in the labels, or certify items that have it")

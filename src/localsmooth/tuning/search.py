@@ -92,7 +92,7 @@ class Tuning:
             ]
             if largest:
                 said.append(_edge(called, largest[0][kind], "largest", "above"))
-            if np.isclose(near[kind], min(low)):
+            if near[kind] > 0 and np.isclose(near[kind], min(low)):
                 said.append(_edge(called, near[kind], "smallest", "below"))
         return tuple(said)
 

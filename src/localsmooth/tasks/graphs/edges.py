@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from localsmooth.datasets import Item, ItemSet
 from localsmooth.errors import InvalidInputError
 from localsmooth.layout import Layout, LayoutRecipe, Partition, origins_of
-from localsmooth.models import Model, OutputKind, Unseen, check_form
+from localsmooth.models import Model, OutputKind, check_form
 from localsmooth.noise import SparseFlips
 from localsmooth.runs import digest
 from localsmooth.sampling import ArraySubject, SamplingOptions, Subject
@@ -172,10 +172,11 @@ class EdgeModel(Model):
 
 def _require_no_cache(model: EdgeModel, item: Item) -> None:
     """Refuse a classifier that keeps something of the edges that it saw first, and one of which that stays unknown."""
-    unseen = Unseen.of(model)
-    if unseen.problem and not model.shared_with_replicas():
-        problem = f"{unseen.problem}, so that caches in it could not be noticed"
-        raise InvalidInputError("module", problem, "Keep locks, handles and the like out of it")
+    try:
+        model.replica()
+    except Exception as error:  # copying runs the module's own code
+        problem = f"it cannot be copied ({error}), so that caches in it could not be noticed"
+        raise InvalidInputError("module", problem, "Keep locks, handles and the like out of it") from error
     check_form(model, item.image)
 
 
@@ -260,7 +261,7 @@ class EdgeTask(ArrayTask):
         if not isinstance(noise, SparseFlips):
             raise InvalidInputError("noise", f"{type(noise).__name__} is not for edges", "Use SparseFlips")
         assert isinstance(self.model, EdgeModel)
-        _require_no_cache(self.model, *self.items)  # before it sees this graph
+        _require_no_cache(self.model, *self.items)  # first of all: it must not have been called
         self.model.classifier.try_out(self.graph)
         groups, labels = np.unique(layout.outputs.labels[self.nodes], return_inverse=True)
         outputs = Partition(labels.astype(np.int32))
