@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,11 @@ from localsmooth.evidence import verify_run
 from localsmooth.execution import NoProgress
 from localsmooth.models import CallableModel, OutputKind
 from localsmooth.results import run_info
+from localsmooth.tasks.graphs import AttributedGraph, GraphSettings, GraphTask, NetworkClassifier, isotropic_node_layout
+from tests.graphs.conftest import tiny
+from tests.graphs.exact import sharp_gcn
+
+__all__ = ["tiny"]
 
 
 def bright(batch: np.ndarray) -> np.ndarray:
@@ -34,3 +40,17 @@ def test_a_class_that_no_item_has_is_left_out_and_named(labelled: bool, tmp_path
     assert verify_run(tmp_path / "run").complete
     ls.write_report(result, tmp_path / "page.html")
     assert "class:disc" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_class_that_no_certified_node_has_is_left_out_of_a_graph(tiny: AttributedGraph, tmp_path: Path) -> None:
+    graph = replace(tiny, class_names=("left", "right"))
+    nodes = np.flatnonzero(graph.labels == 0)
+    task = GraphTask(NetworkClassifier(sharp_gcn(2, 2, 0)), graph, nodes)
+    layout = isotropic_node_layout(graph.nodes, addition=0.05, deletion=0.4)
+    settings = GraphSettings(0.05, [0], [0, 1], targets=["ratio", "class:right", "class:left"])
+    run = ls.Run(tmp_path / "run", progress=NoProgress())
+    with pytest.warns(UserWarning, match="class:right, which results leave out"):
+        result = ls.certify(task, ls.Smoothing(layout, ls.SamplingPlan(20, 300)), settings, run=run)
+    assert result["target"].values.tolist() == ["ratio", "class:left"]
+    assert any("no output of the items counts: class:right" in said for said in run_info(result).assumptions)
+    assert verify_run(tmp_path / "run").complete

@@ -16,7 +16,9 @@ from localsmooth.results import run_info
 __all__ = ["CleanAgreement", "Kept", "clean_agreement"]
 
 _NAMED = 3  # classes that are lost, each in a sentence of its own
-_ELSEWHERE = "Certified shares of other classes, such as a background, say nothing about it; try smaller noise levels."
+_ELSEWHERE = (
+    "Certified shares of other classes, such as a background, say nothing about that; try smaller noise levels."
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,7 @@ class CleanAgreement:
             named = ", ".join(f"{one.name!r} ({int(100 * one.candidate_share)} % of {one.clean})" for one in worst)
             return (
                 f"Smoothing loses {len(lost)} of {len(self.classes)} classes: less than half of the outputs that the "
-                f"model predicts as them without noise keep them; worst {named}. Certified "
-                "shares of other classes, such as a background, say nothing about these; try smaller noise levels.",
+                f"model predicts as them without noise keep them; worst {named}. {_ELSEWHERE}",
             )
         return tuple(
             f"Smoothing loses the class {one.name!r}: of {one.clean} outputs that the model predicts as it without "

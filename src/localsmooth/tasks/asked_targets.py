@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from localsmooth.errors import InvalidInputError, require_kind, require_several
 from localsmooth.tasks.stakes import Predicted, Stakes
@@ -98,7 +98,7 @@ def require_classes(targets: Sequence[Target], names: Sequence[str], field: str 
             raise InvalidInputError(field, f"{target.name}: {error.problem}", error.remedy) from error
 
 
-def require_stakes(targets: Sequence[Target], every: Sequence[Predicted], *, counting: bool) -> None:
+def require_stakes(targets: Sequence[Target], every: Iterable[Predicted], *, counting: bool) -> None:
     """Refuse targets of which nothing could be said once all items are sampled.
 
     Parameters
@@ -120,21 +120,23 @@ def require_stakes(targets: Sequence[Target], every: Sequence[Predicted], *, cou
     UserWarning
         Naming targets for which no output of any item counts by its label; results leave them out.
     """
-    for outputs in every:
+    worth, labelled = dict[str, float](), True
+    for outputs in every:  # one item at a time: what its outputs are worth takes as much memory as they
         require_classes(targets, outputs.class_names)
-    told = [stakes_of(targets, outputs) for outputs in every]
-    for each in told:
-        if counting and not any(stakes.counts for stakes in each.values()):
+        told = stakes_of(targets, outputs)
+        if counting and not any(stakes.counts for stakes in told.values()):
             raise InvalidInputError(
                 "targets",
-                f"{', '.join(each)} weigh outputs, and baselines count them",
+                f"{', '.join(told)} weigh outputs, and baselines count them",
                 "Add ratio, or leave the baseline",
             )
-    if any(outputs.label is None for outputs in every):  # classes are those of predictions, which are not known yet
-        return
-    names = [name for name, stakes in told[0].items() if stakes.counts or not counting]
-    empty = [name for name in names if not any(each[name].total for each in told if name in each)]
-    if empty and len(empty) == len(names):
+        labelled = labelled and outputs.label is not None
+        for name, stakes in told.items():
+            if stakes.counts or not counting:
+                worth[name] = worth.get(name, 0.0) + stakes.total
+    # Without labels classes are those of predictions, which are not known yet.
+    empty = [name for name, total in worth.items() if not total] if labelled else []
+    if empty and len(empty) == len(worth):
         problem = f"no output of the items counts for {', '.join(empty)}"
         raise InvalidInputError("targets", problem, "Name what occurs in the labels, or certify items that have it")
     if empty:

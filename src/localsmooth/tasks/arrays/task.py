@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import ClassVar
@@ -90,6 +90,14 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
         self.items = item_set(items, labels, class_names, ignore_label)
         self.units = units
 
+    def _unpredicted(self, layouts: Sequence[Layout], names: Sequence[str]) -> Iterator[Predicted]:
+        """Outputs of each item with what is known of them before anything is predicted."""
+        for item, made in zip(self.items, layouts, strict=True):
+            nothing = np.zeros(made.outputs.labels.size, np.int64)
+            label, ignored = item.label, ignored_outputs(item.label, self.items.ignore_label)
+            flat = (None if each is None else each.ravel() for each in (label, ignored))
+            yield Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape)
+
     def assign(
         self, smoothing: Smoothing, settings: Settings, options: SamplingOptions, scores: ScoreCounting | None
     ) -> Assignment[Sequence[SampledItem]]:
@@ -110,13 +118,7 @@ class ArrayTask(TunableArrays, Task[Sequence[SampledItem], Settings]):
         layouts = layouts_of(self.model, self.items, smoothing.layout)
         self.items.require_labels_within(self.model.classes, [made.outputs.shape for made in layouts])
         names = class_names_of(self.items, self.model)
-        every: list[Predicted] = []
-        for item, made in zip(self.items, layouts, strict=True):
-            nothing = np.zeros(made.outputs.labels.size, np.int64)
-            label, ignored = item.label, ignored_outputs(item.label, self.items.ignore_label)
-            flat = (None if each is None else each.ravel() for each in (label, ignored))
-            every.append(Predicted(nothing, next(flat), nothing, next(flat), names, made.outputs.shape))
-        require_stakes(settings.targets, every, counting=method is not None)
+        require_stakes(settings.targets, self._unpredicted(layouts, names), counting=method is not None)
         if method is not None and method.draws and isinstance(smoothing.plan, PassPlan):
             raise InvalidInputError("passes", f"{method.name} draws in a way of its own", "Pass numbers of samples")
         plan = smoothing.planned(layouts)
